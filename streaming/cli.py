@@ -23,7 +23,7 @@ from streaming.examples import EXAMPLES
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.pipes import answer_lines, decode_inputs, decode_unique
 from streaming.process import JOB, only_one
-from streaming.terminal import printable, read_by_nobody, visible
+from streaming.terminal import printable, read_by_nobody
 
 if TYPE_CHECKING:
     from assignors import CustomStrategies
@@ -195,23 +195,12 @@ def alert(
     cluster: ClusterOption = None,
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each target and exit.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check the rules, the targets and the routes.")] = False,
-    shown: Annotated[
-        str | None,
-        typer.Option("--preview", metavar="RULE", help="Show the message of a rule as each target would get it."),
-    ] = None,
-    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="With --preview: the group.")] = None,
 ) -> None:
     """Run the alerter alone: rules over the tables, sent to the targets (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
-    from streaming.alerts import check_settings, print_preview, send_test  # noqa: PLC0415
+    from streaming.alerts import check_settings, send_test  # noqa: PLC0415
     from streaming.alerts import main as run_alerter  # noqa: PLC0415
 
-    if shown is not None:
-        print_preview(settings, shown, group, _say)
-        return
-    if group is not None:
-        message = f"{visible(group)} is not an option of evenkeel alert: a group goes with --preview RULE."
-        raise SetupError(message)
     if test:
         raise typer.Exit(send_test(settings, _say))
     if check:

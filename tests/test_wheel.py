@@ -113,10 +113,10 @@ def test_the_users_own_files_are_found_where_users_put_them(installed: Installed
     own = Path(installed.environment["HOME"]) / ".config" / "evenkeel"
     own.mkdir(parents=True)
     try:
-        (own / "evenkeel.toml").write_text("[alerts]\nlook_ms = 1\n")
+        (own / "evenkeel.toml").write_text("[alerts]\npoll_ms = 1\n")
         told = installed.run("evenkeel", "alert", "--check", cwd=elsewhere)
         assert told.returncode == 2
-        assert told.stderr.startswith("The setting alerts.look_ms is wrong: ")
+        assert told.stderr.startswith("The setting alerts.poll_ms is wrong: ")
         assert told.stderr.rstrip().endswith(f"{Path('streaming', 'conf', 'evenkeel.toml')} for the allowed values.")
         (own / "evenkeel.toml").write_text("")
         (own / "alerts.yaml").write_text("rules: [5]")

@@ -15,7 +15,7 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, NotThereError, View, name_of
-from streaming.notes import Mute, muting
+from streaming.notes import Mute, muting, note_of
 from streaming.terminal import age
 from streaming.times import epoch_ms
 
@@ -141,7 +141,7 @@ def firing(view: View, group: Row | None) -> dict[str, Any]:
 
 def muted(rows: Iterable[Row], view: View) -> Mapping[str, str]:
     """By `alert_id`, why nobody is sent an alert now: of rows with cluster, rule, severity and group_id."""
-    held, ms = [_mute(row) for row in _holding(view)], epoch_ms(view.now)
+    held, ms = [note_of(Mute, row) for row in _holding(view)], epoch_ms(view.now)
     found = {}
     for row in rows if held else ():
         group, here = row["group_id"], [one for one in held if one.cluster == row["cluster"]]
@@ -168,18 +168,13 @@ def marks(view: View) -> list[dict[str, Any]]:
 
 def _holding(view: View) -> list[Row]:
     """Mutes that hold now, each with the end of this time as `until_time`."""
-    begun = (row for row in view.rows("mutes") if row["from_time"] is not None)
-    holding = ((row, _mute(row).holds_until(epoch_ms(view.now))) for row in begun)
+    begun = (
+        row for row in view.rows("mutes") if None not in (row["kind"], row["name"], row["from_time"], row["until_time"])
+    )
+    holding = ((row, note_of(Mute, row).holds_until(epoch_ms(view.now))) for row in begun)
     return [
         {**row, "until_time": datetime.fromtimestamp(until / 1000, UTC)} for row, until in holding if until is not None
     ]
-
-
-def _mute(row: Row) -> Mute:
-    texts = {name: row[name] or "" for name in ("mute_id", "cluster", "kind", "name", "reason", "made_by")}
-    return Mute(
-        **texts, since=epoch_ms(row["from_time"]), until=epoch_ms(row["until_time"]), repeat_ms=row["repeat_ms"]
-    )
 
 
 ALERTS = Board(

@@ -10,7 +10,7 @@
 --   group_id, severity, message  those of the alert; NULL when its transition is older than the tables that were read
 WITH sent AS (
   SELECT cluster, target, rule, state, attempt, outcome, reason, duration_ms, attempt_time, transition_id, alert_id,
-    incident, repeat
+    incident
   FROM alert_deliveries
   WHERE event_date >= CAST(:since AS DATE) AND attempt_time >= :since AND attempt_time <= :until
     AND transition_id IS NOT NULL
@@ -19,7 +19,7 @@ WITH sent AS (
   LIMIT :most
 )
 SELECT s.cluster, s.target, s.rule, s.state, s.attempt, s.outcome, s.reason, s.duration_ms, s.attempt_time,
-  s.transition_id, s.alert_id, s.incident, s.repeat, a.group_id, a.severity, a.message
+  s.transition_id, s.alert_id, s.incident, a.group_id, a.severity, a.message
 FROM sent AS s
 LEFT JOIN (
   SELECT transition_id, max(group_id) AS group_id, max(severity) AS severity, max(message) AS message

@@ -8,5 +8,6 @@
 SELECT cluster, mute_id, kind, name, reason, made_by, from_time, until_time, repeat_ms
 FROM mutes_current
 WHERE (until_time >= :since OR (repeat_ms IS NOT NULL AND from_time + INTERVAL 366 DAY >= :since))
+  AND kind IS NOT NULL AND name IS NOT NULL AND from_time IS NOT NULL AND until_time IS NOT NULL
   AND (:cluster IS NULL OR cluster = :cluster)
 ORDER BY until_time, cluster, mute_id

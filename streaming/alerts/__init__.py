@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from streaming.alerts.commands import AlerterWork, check_settings, main, open_targets, print_preview, send_test
+from streaming.alerts.commands import AlerterWork, check_settings, main, open_targets, send_test
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.judging.conditions import Conditions
-from streaming.alerts.judging.firing import FiringState, Transition, step
-from streaming.alerts.judging.rows import Feed
+from streaming.alerts.judging.feed import Feed
+from streaming.alerts.judging.firing import FiringState, step
 from streaming.alerts.rules.rules import Rule, load_rules
 from streaming.alerts.run import Alerter
-from streaming.alerts.transitions import FIRING, PENDING
+from streaming.alerts.transitions import FIRING, Transition
 
 __all__ = [
     "FIRING",
-    "PENDING",
     "Alerter",
     "AlerterWork",
     "Conditions",
@@ -26,7 +25,6 @@ __all__ = [
     "load_rules",
     "main",
     "open_targets",
-    "print_preview",
     "send_test",
     "step",
 ]

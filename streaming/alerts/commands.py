@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 
 from streaming.alerts.delivery.alertmanager import AlertmanagerTarget, is_alertmanager
 from streaming.alerts.delivery.messages import trial_message
 from streaming.alerts.delivery.targets import DeliveryTarget
-from streaming.alerts.preview import preview
 from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.run import Alerter
@@ -56,7 +54,7 @@ def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
         say(f"off: {', '.join(off)}")
     for sentence in _unwatched(rules):
         say(sentence)
-    Routing.of(settings.alerts, settings.owners, targets, {rule.name: rule.route for rule in rules})
+    Routing(settings.alerts, settings.owners, targets, rules)
     say(f"targets: {', '.join(targets) or 'none'}")
 
 
@@ -91,17 +89,6 @@ def send_test(settings: Settings, say: Callable[[str], None]) -> int:
     return 1 if failed else 0
 
 
-def print_preview(settings: Settings, rule: str, group: str | None, say: Callable[[str], None]) -> None:
-    """Print the message of a rule as each target would get it; nothing is sent.
-
-    Raises:
-        SetupError: There is no such rule, or a rule, target or route is wrong.
-        LakeUnreadableError: The lake cannot be read.
-    """
-    rules, targets = load_rules(settings.alerts.rules), open_targets(settings)
-    preview(settings, rules, targets, rule, group, round(time.time() * 1000), say)
-
-
 def main(settings: Settings) -> int:
     """Run the alerter until SIGINT or SIGTERM; returns the exit code."""
     set_up_log({"urllib3": logging.ERROR})  # its warnings contain paths of URLs
@@ -125,7 +112,7 @@ class AlerterWork:
         """
         self._settings = settings
         self._rules, self._targets = load_rules(settings.alerts.rules), open_targets(settings)
-        Routing.of(settings.alerts, settings.owners, self._targets, {rule.name: rule.route for rule in self._rules})
+        Routing(settings.alerts, settings.owners, self._targets, self._rules)
         self._stop = threading.Event()
         self._alerter: Alerter | None = None
         self._thread = threading.Thread(target=self._run_again_and_again, name="alerter", daemon=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from queue import SimpleQueue
-from typing import Final
 
 import requests
 
@@ -15,23 +16,21 @@ from streaming.alerts.delivery.deliveries import KnownDeliveries
 from streaming.alerts.delivery.items import Delivery, RetryPolicy, Sender
 from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.delivery.wording import Wording
-from streaming.alerts.routes import Gate, Routing
+from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import Rule
-from streaming.alerts.transitions import TransitionRow
+from streaming.alerts.transitions import Transition
 from streaming.config import Settings
 from streaming.lifecycle import room_log
 from streaming.notes import Mark, NoteBook
 
 _LOG = room_log(__name__)
 
-_STOP_S: Final = 1.0
-
 
 class Heartbeat:
-    """Asks a URL now and then, in a thread of its own. `beat` may be called from any thread."""
+    """Asks a URL now and then, each time in a thread of its own: one that hangs holds up nothing."""
 
     def __init__(self, url: str, every_s: float, timeout_s: float, steady: Callable[[], float]) -> None:
-        """Prepare; `start` begins.
+        """Prepare.
 
         Args:
             url: Asked with GET; it may contain a secret and is never logged.
@@ -40,37 +39,14 @@ class Heartbeat:
             steady: Seconds that no change of the clock affects.
         """
         self._url, self._every_s, self._timeout_s, self._steady = url, every_s, timeout_s, steady
-        self._last: float | None = None
-        self._wanted = threading.Event()
-        self._stopped = False
+        self._last = -math.inf
         self._failed = False
-        self._thread = threading.Thread(target=self._run, daemon=True, name="heartbeat")
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End; a question that is under way is not waited for."""
-        self._stopped = True
-        self._wanted.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_S)
 
     def beat(self) -> None:
         """Ask, unless that was done a moment ago."""
-        now = self._steady()
-        if self._last is None or now - self._last >= self._every_s:
-            self._last = now
-            self._wanted.set()
-
-    def _run(self) -> None:
-        while True:
-            self._wanted.wait()
-            self._wanted.clear()
-            if self._stopped:
-                return
-            self._ask()
+        if self._steady() - self._last >= self._every_s:
+            self._last = self._steady()
+            threading.Thread(target=self._ask, daemon=True, name="heartbeat").start()
 
     def _ask(self) -> None:
         try:
@@ -79,30 +55,15 @@ class Heartbeat:
         except requests.RequestException as error:
             # Only the type: the text contains the URL.
             trouble = f"it could not be reached ({type(error).__name__})"
-        if (trouble is not None) != self._failed:
-            self._failed = trouble is not None
-            if trouble is not None:
-                _LOG.warning("the heartbeat URL did not take a sign of life: %s", trouble)
-            else:
-                _LOG.info("the heartbeat URL answers again")
+        if trouble is not None and not self._failed:
+            _LOG.warning("the heartbeat URL did not take a sign of life: %s", trouble)
+        elif trouble is None and self._failed:
+            _LOG.info("the heartbeat URL answers again")
+        self._failed = trouble is not None
 
 
 # Circumstances are read for so many alerts at once; more are a digest, which has no room for them.
 _MOST_EXPLAINED = 200
-
-
-def wording_of(settings: Settings, rules: Iterable[Rule]) -> Wording:
-    """What messages are made with, by the settings."""
-    rules = tuple(rules)
-    return Wording(
-        owners=settings.owners,
-        public_url=settings.serve.public_url,
-        # RocketMQ has none of Kafka's tools.
-        bootstrap=settings.kafka.bootstrap_servers if settings.rocketmq is None else None,
-        has_login=settings.kafka.security_protocol != "PLAINTEXT",
-        tables={rule.name: rule.table.name for rule in rules},
-        runbooks={rule.name: rule.route.runbook_url for rule in rules if rule.route.runbook_url},
-    )
 
 
 class Outgoing:
@@ -131,21 +92,20 @@ class Outgoing:
         self.wake = threading.Event()
         """Set when there is a new outcome."""
         alerts = settings.alerts
-        routing = Routing.of(alerts, settings.owners, targets, {rule.name: rule.route for rule in rules})
-        self._wording = wording_of(settings, rules)
-        self._gates = {name: Gate(routing, name) for name in targets}
+        self._routing = Routing(alerts, settings.owners, targets, rules)
+        wording = Wording(
+            owners=settings.owners,
+            public_url=settings.serve.public_url,
+            # RocketMQ has none of Kafka's tools.
+            bootstrap=settings.kafka.bootstrap_servers if settings.rocketmq is None else None,
+            has_login=settings.kafka.security_protocol != "PLAINTEXT",
+            tables={rule.name: rule.table.name for rule in rules},
+            runbooks={rule.name: rule.runbook_url for rule in rules if rule.runbook_url},
+        )
         retry = RetryPolicy(alerts.longest_retry_ms / 1000, alerts.give_up_after_ms)
         self.queues = [
             DeliveryQueue(
-                name,
-                sender,
-                retry,
-                self.results,
-                self.wake,
-                alerts.digest_above,
-                self._wording,
-                self._gates[name],
-                clock,
+                name, sender, retry, self.results, self.wake, alerts.digest_above, wording, self._routing, clock
             )
             for name, sender in targets.items()
         ]
@@ -171,16 +131,12 @@ class Outgoing:
         """Whether nothing is left to send now, nor to write."""
         return all(queue.idle for queue in self.queues) and self.results.empty()
 
-    def remember(self, known: Mapping[str, KnownDeliveries], decided: Sequence[TransitionRow]) -> None:
-        """Take what earlier runs have sent."""
-        for queue in self.queues:
-            sent = {alert_id: found.incident for alert_id, found in known[queue.name].sent.items()}
-            queue.remember(sent, known[queue.name].told_of(decided))
-
-    def reroute(
-        self, known: Mapping[str, KnownDeliveries], decided: Sequence[TransitionRow], firing: Collection[str]
+    def resume(
+        self, known: Mapping[str, KnownDeliveries], decided: Sequence[Transition], firing: Collection[str]
     ) -> None:
-        """Offer what fires now to targets to which it was not routed when an earlier run asked.
+        """Take what earlier runs have sent, and offer what they have left.
+
+        What fires now is also offered to targets to which it was not routed when an earlier run asked.
 
         Args:
             known: What the tables have about each target.
@@ -188,11 +144,19 @@ class Outgoing:
             firing: Occurrences that fire now.
         """
         for queue in self.queues:
-            found = known[queue.name].rerouted(decided, firing, self._gates[queue.name].refusal)
-            if found:
-                _LOG.info("%d alerts that fire are sent to %s now: they are routed to it", len(found), queue.name)
+            of_target = known[queue.name]
+            queue.remember(of_target.sent, decided)
+            left = of_target.left(decided, firing)
+            if left:
+                sent = sum(one.notifies for one in left)
+                _LOG.info("%d earlier transitions still have to be sent to %s", sent, queue.name)
+            queue.offer(left, fresh=False)
+            refusal = partial(self._routing.refusal, queue.name)
+            rerouted = of_target.rerouted(decided, firing, refusal)
+            if rerouted:
+                _LOG.info("%d alerts that fire are sent to %s now: they are routed to it", len(rerouted), queue.name)
             # Late: whether they still fire is not known before new rounds are judged.
-            queue.offer(found, fresh=False, late=True)
+            queue.offer(rerouted, fresh=False, late=True)
 
     def read_notes(self) -> None:
         """Read mutes and marks again.
@@ -201,9 +165,7 @@ class Outgoing:
             DeltaError, OSError, LakeUnreadableError: The tables cannot be read now; what was known goes on.
         """
         # Mutes first: marks that cannot be read only leave a line out of messages.
-        mutes = self._notes.mutes()
-        for gate in self._gates.values():
-            gate.mutes = mutes
+        self._routing.mutes = self._notes.mutes()
         self._marks = self._notes.marks()
 
     def judged(self) -> None:
@@ -211,12 +173,12 @@ class Outgoing:
         for queue in self.queues:
             queue.judged()
 
-    def offer(self, decided: Sequence[TransitionRow], fresh: bool) -> None:
+    def offer(self, decided: Sequence[Transition], fresh: bool) -> None:
         """Hand transitions to every queue; see `DeliveryQueue.offer`."""
         for queue in self.queues:
             queue.offer(decided, fresh)
 
-    def explained(self, decided: Sequence[TransitionRow]) -> list[TransitionRow]:
+    def explained(self, decided: Sequence[Transition]) -> list[Transition]:
         """The same transitions with what had happened before them.
 
         Raises:

@@ -9,18 +9,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from streaming.alerts.decisions import Decisions, decided_of
+from streaming.alerts.decisions import Decisions
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import Delivery, Sender
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.judging.conditions import ByClock, Conditions
-from streaming.alerts.judging.evaluation import Evaluation
-from streaming.alerts.judging.firing import Transition
+from streaming.alerts.judging.feed import EventFeed, Feed
 from streaming.alerts.judging.itself import PASSING, Liveness, NewestRound, Trouble, Upkeep, one_line
-from streaming.alerts.judging.rows import EventFeed, Feed
+from streaming.alerts.judging.judge import Judge
 from streaming.alerts.outgoing import Heartbeat, Outgoing
 from streaming.alerts.rules.rules import Rule
-from streaming.alerts.transitions import FIRING, TransitionRow
+from streaming.alerts.transitions import FIRING, Transition
 from streaming.config import Settings
 from streaming.lifecycle import room_log
 from streaming.process import Lease, LeaseLostError
@@ -75,7 +74,7 @@ class Alerter:
         conditions = Conditions(rules)
         feed = Feed(settings.lake, settings.cluster, conditions.columns, settings.job.heartbeat_ms)
         events = EventFeed(settings.lake, settings.cluster, conditions.event_columns)
-        self._evaluation = Evaluation(settings.cluster, rules, conditions, feed, events, self._alerts.look_back_ms)
+        self._judge = Judge(settings.cluster, rules, conditions, feed, events, self._alerts.look_back_ms)
         self._rounds = NewestRound(settings.lake, settings.cluster)
         self._upkeep = Upkeep(settings.lake, steady)
         self._liveness = Liveness(steady, self._alerts.start_grace_ms / 1000)
@@ -83,14 +82,13 @@ class Alerter:
         self._behind = True
         self._offered = 0
         # Written earlier, but not delivered to anybody.
-        self._missed: list[TransitionRow] = []
+        self._missed: list[Transition] = []
         self._trouble = Trouble(steady)
         self._beside = Trouble(steady, "mutes, marks or what preceded an alert", "read")
-        # Decided but not written yet, with whether each was found late; and since when.
-        self._unwritten: list[tuple[Transition, bool]] = []
+        # Decided but not written yet; and since when.
+        self._unwritten: list[Transition] = []
         self._unwritten_since: float | None = None
         self._sent_directly: set[str] = set()
-        self._rules = rules
         self._outgoing = Outgoing(settings, rules, targets, clock)
         self.wake = self._outgoing.wake
         """Set when a queue has an outcome to write."""
@@ -104,13 +102,9 @@ class Alerter:
 
     def __enter__(self) -> Alerter:
         self._outgoing.start()
-        if self._heartbeat is not None:
-            self._heartbeat.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
         self._outgoing.stop(2 * self._alerts.timeout_ms / 1000)  # one to connect, one to answer
         try:
             self._write_results()
@@ -128,7 +122,7 @@ class Alerter:
         """Whether nothing is left to deliver."""
         return self._outgoing.idle
 
-    def poll(self) -> list[TransitionRow]:
+    def poll(self) -> list[Transition]:
         """Poll once; returns the decisions. Temporary failures are logged, and retried at the next poll.
 
         Raises:
@@ -142,7 +136,7 @@ class Alerter:
         self._upkeep.count_files()
         self._behind = not attempt(self._judge_rounds, False) or self._behind
         self._judge_by_clock()
-        nothing: list[TransitionRow] = []
+        nothing: list[Transition] = []
         decided = attempt(lambda: self._commit(), nothing)  # noqa: PLW0108 - it has an argument of its own
         self._trouble.end_poll()
         # What follows only adds to messages, or holds some back: its failure does not say that nothing is judged.
@@ -174,7 +168,7 @@ class Alerter:
 
     def _beat(self) -> None:
         """Give a sign of life after a healthy poll, which has judged a round that none before it has."""
-        judged = self._evaluation.round
+        judged = self._judge.round
         if self._behind or self._trouble.reason is not None or judged is None or judged == self._beaten:
             return
         self._beaten = judged
@@ -203,7 +197,7 @@ class Alerter:
                     self._trouble.reason,
                 )
                 return False
-            self.wake.wait(self._alerts.look_ms / 1000)
+            self.wake.wait(self._alerts.poll_ms / 1000)
         return True
 
     def _see_rounds(self) -> None:
@@ -219,7 +213,7 @@ class Alerter:
         )
         self._behind = self._behind or (is_in_doubt and self._decisions.have_moved())
         if self._behind:
-            self._evaluation.begin(self._decisions.remember(), self._now_ms())
+            self._judge.begin(self._decisions.remember(), self._now_ms())
             # The unwritten transitions follow from the tables once more, with the same ids.
             self._unwritten, self._unwritten_since = [], None
             # Those that were committed after all have not been delivered to anybody yet.
@@ -227,53 +221,51 @@ class Alerter:
                 self._missed += self._decisions.after(self._offered)
                 self._offered = self._decisions.number
             self._behind = False
-        self._add(self._evaluation.judge_new_rounds())
-        self._liveness.judged(self._evaluation.newest)
-        self._add(self._evaluation.judge_new_events(self._now_ms()))
+        self._add(self._judge.judge_new_rounds())
+        self._liveness.judged(self._judge.newest)
+        self._add(self._judge.judge_new_events(self._now_ms()))
         return True
 
     def _judge_by_clock(self) -> None:
         # A silence that fired before our start goes on until a round comes: nobody here knows how long it has lasted.
-        goes_on = self._evaluation.is_silent and not self._liveness.has_seen_new
+        goes_on = self._judge.is_silent and not self._liveness.has_seen_new
         silent_s = math.inf if goes_on else self._liveness.silent_s
         now = ByClock(silent_s, self._trouble.lasts_s, self._trouble.reason, self._upkeep.largest)
-        self._add(self._evaluation.judge_by_clock(self._now_ms(), now))
+        self._add(self._judge.judge_by_clock(self._now_ms(), now))
 
     def _add(self, found: Sequence[Transition]) -> None:
-        self._unwritten += [(transition, self._is_late(transition)) for transition in found]
-
-    def _is_late(self, transition: Transition) -> bool:
-        if self._evaluation.by_clock(transition.rule):
-            return False
-        return not self._is_present() and self._now_ms() - transition.time > self._alerts.late_after_ms
+        oldest = -math.inf if self._is_present() else self._now_ms() - self._alerts.late_after_ms
+        self._unwritten += [
+            replace(one, late=not self._judge.by_clock(one.rule) and (one.round_time or self._now_ms()) < oldest)
+            for one in found
+        ]
 
     def _is_present(self) -> bool:
         return self._liveness.is_present(self._alerts.late_after_ms / 1000)
 
-    def _commit(self, *, force: bool = False) -> list[TransitionRow]:
+    def _commit(self, *, force: bool = False) -> list[Transition]:
         if self._decisions is None:
             return []
         now = self._now_ms()
-        moved = self._evaluation.round is not None and self._evaluation.round != self._evaluation.kept_round
+        moved = self._judge.round is not None and self._judge.round != self._judge.kept_round
         due = moved and (force or now - self._placed_at > _KEEP_PLACE_MS or now < self._placed_at)
         if not self._unwritten and not due:
             return []
         self._unwritten_since = self._unwritten_since or self._steady()
-        transitions, late = [t for t, _ in self._unwritten], [is_late for _, is_late in self._unwritten]
         try:
-            decided = self._decisions.commit(transitions, self._evaluation.round, now, late, self._evaluation.versions)
+            decided = self._decisions.commit(self._unwritten, self._judge.round, now, self._judge.versions)
         except AnotherAlerterError:
             self._behind = True
             raise
         self._offered = self._decisions.number
         self._unwritten, self._unwritten_since = [], None
-        self._evaluation.kept_round = self._evaluation.round
+        self._judge.kept_round = self._judge.round
         self._placed_at = now
         for transition in decided:
             _log_decided(transition)
         return decided
 
-    def _send_directly(self) -> list[TransitionRow]:
+    def _send_directly(self) -> list[Transition]:
         """Deliver transitions that could not be written into `alerts` for a while; they are written later."""
         since = self._unwritten_since
         if not self._unwritten:
@@ -283,11 +275,11 @@ class Alerter:
             return []
         if self._steady() - since < _DIRECT_AFTER_S:
             return []
-        waiting = [(t, late) for t, late in self._unwritten if t.transition_id not in self._sent_directly]
+        waiting = [one for one in self._unwritten if one.transition_id not in self._sent_directly]
         if not waiting:
             return []
         _LOG.warning("%d transitions cannot be written to the table alerts: delivering them directly", len(waiting))
-        decided = [decided_of(self._settings.cluster, t, self._now_ms(), is_late) for t, is_late in waiting]
+        decided = [replace(one, decided_time=self._now_ms()) for one in waiting]
         for transition in decided:
             _log_decided(transition)
         self._sent_directly |= {d.transition_id for d in decided}
@@ -295,13 +287,13 @@ class Alerter:
         self._outgoing.offer(noted, self._is_fresh())
         return noted
 
-    def _offer(self, decided: Sequence[TransitionRow]) -> None:
+    def _offer(self, decided: Sequence[Transition]) -> None:
         left = [d for d in decided if d.transition_id not in self._sent_directly]
         self._outgoing.offer(left, self._is_fresh())
 
     def _is_fresh(self) -> bool:
         """Whether alerts of the newest round are still true: it shows the present, by the clock or by its pace."""
-        newest = self._evaluation.newest
+        newest = self._judge.newest
         if self._behind or newest is None:
             return False
         return self._is_present() or self._now_ms() - newest.time <= self._alerts.late_after_ms
@@ -311,24 +303,14 @@ class Alerter:
         decisions = Decisions(self._settings.lake, self._settings.cluster)
         deliveries = Deliveries(self._settings.lake, self._settings.cluster)
         now = self._now_ms()
-        firing = {alert.alert_id for alert in decisions.remember().active.values()}
+        firing = {known.alert.alert_id for known in decisions.remember().active.values()}
         decided = decisions.since(now - self._alerts.give_up_after_ms)
-        queues = self._outgoing.queues
         # Before anything is offered: a mute that was not read holds nothing back.
         self._beside.attempt(self._outgoing.read_notes, None)
-        known = deliveries.know([queue.name for queue in queues], [d.transition_id for d in decided], now)
+        names = [queue.name for queue in self._outgoing.queues]
+        known = deliveries.know(names, [one.transition_id for one in decided], now)
         self._offered = decisions.number
-        self._outgoing.remember(known, decided)
-        for queue in queues:
-            left = [d for d in known[queue.name].left(decided, firing) if d.transition_id not in self._sent_directly]
-            if left:
-                _LOG.info(
-                    "%d earlier transitions still have to be sent to %s",
-                    sum(d.notifies for d in left),
-                    queue.name,
-                )
-            queue.offer(left, fresh=False)
-        self._outgoing.reroute(known, decided, firing)
+        self._outgoing.resume(known, decided, firing)
         return decisions, deliveries
 
     def _write_results(self) -> None:
@@ -350,7 +332,7 @@ class Alerter:
         return round(self._clock() * 1000)
 
 
-def _log_decided(transition: TransitionRow) -> None:
+def _log_decided(transition: Transition) -> None:
     level = logging.WARNING if transition.state == FIRING else logging.INFO
     if not transition.notifies:
         level = logging.DEBUG

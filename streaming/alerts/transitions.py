@@ -1,12 +1,16 @@
-"""A transition of an alert as a row of the table `alerts`, with what had happened before it: what is delivered."""
+"""A transition of an alert: a row of the table `alerts`, and with what had happened before it what is delivered."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 from streaming.notes import Mark
+from streaming.tables import table_named
+from streaming.times import day_of, epoch_ms
 
 PENDING: Final = "pending"
 FIRING: Final = "firing"
@@ -69,69 +73,98 @@ class Circumstances:
 NOTHING: Final = Circumstances()
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionRow:
-    """A transition as a row of the table: what a delivery reports.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """A transition of an alert: what the judge decides, the table `alerts` holds, and a delivery reports.
 
     Attributes:
-        transition_id: Its id.
         alert_id: Id of the occurrence.
         cluster: The cluster.
         rule: Name of the rule.
-        severity: info, warning, critical.
+        severity: info, warning, critical: the rule's, when the occurrence began.
         group_id: None where the rule is about the cluster.
         topic: None likewise.
         partition: None likewise.
+        entity: Key of what the alert is about, as in `Subject`.
         labels: Pairs of name and value.
         state: pending, firing, resolved, gone.
-        from_state: State before.
+        from_state: State before; None when the occurrence begins.
         since: Time of its first round, ms.
-        time: Time of the round that decided, ms; None before the first round.
-        round: Number of that round.
+        round: Number of the round that decided; None before the first round.
+        round_time: Its time, ms; None before the first round.
         late: It was found late.
-        value: The rule's number.
+        value: The rule's number; None where it has none.
         message: The message.
-        decided: Time of the decision, ms.
+        decided_time: Time of the decision, ms; 0 while it is not written.
         decision: Number of the decision; 0 while it is not written.
-        entity: Key of what the alert is about, as in `Subject`.
         circumstances: What had happened before; filled in for messages, and not written.
     """
 
-    transition_id: str
     alert_id: str
     cluster: str
     rule: str
     severity: str
-    group_id: str | None
-    topic: str | None
-    partition: int | None
-    labels: tuple[tuple[str, str], ...]
+    group_id: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    entity: str = "{}"
+    labels: tuple[tuple[str, str], ...] = ()
     state: str
-    from_state: str | None
+    from_state: str | None = None
     since: int
-    time: int | None
-    round: int | None
-    late: bool
-    value: float | None
-    message: str
-    decided: int
+    round: int | None = None
+    round_time: int | None = None
+    late: bool = False
+    value: float | None = None
+    message: str = ""
+    decided_time: int = 0
     decision: int = 0
-    entity: str = ""
     circumstances: Circumstances = NOTHING
 
     @property
-    def broker(self) -> str | None:
-        """Broker of the partition, where each broker numbers its own (RocketMQ); None elsewhere."""
-        key = json.loads(self.entity) if self.entity else {}
-        found = key.get("broker") if isinstance(key, dict) else None
-        return None if found is None else str(found)
+    def transition_id(self) -> str:
+        """The same for the same decision, however often it is made."""
+        return id_of(self.alert_id, self.state, str(self.round))
 
     @property
-    def closes(self) -> bool:
+    def ended(self) -> bool:
         """Whether it ends its occurrence."""
         return self.state in CLOSED
 
     @property
+    def event_date(self) -> int:
+        """Its day."""
+        return day_of(self.decided_time if self.round_time is None else self.round_time)
+
+    @property
+    def broker(self) -> str | None:
+        """Broker of a queue (RocketMQ)."""
+        found: str | None = json.loads(self.entity).get("broker")
+        return found
+
+    @property
     def notifies(self) -> bool:
         """Whether people hear of it: never of a pending alert, nor of the end of one that was only pending."""
-        return self.state != PENDING and not (self.closes and self.from_state == PENDING)
+        return self.state != PENDING and not (self.ended and self.from_state == PENDING)
+
+    def row(self) -> dict[str, Any]:
+        """Its row of the table `alerts`."""
+        return {column.name: getattr(self, column.name) for column in table_named("alerts").columns}
+
+
+_FIELDS: Final = tuple(field.name for field in fields(Transition) if field.name != "circumstances")
+
+
+def transition_of(row: Mapping[str, Any]) -> Transition:
+    """A transition as a reader of the table `alerts` gives it."""
+    given = {name: row[name] for name in _FIELDS}
+    for name in ("since", "round_time", "decided_time"):
+        given[name] = row[name] and epoch_ms(row[name])
+    return Transition(**given | {"labels": tuple((pair["name"], pair["value"]) for pair in row["labels"] or ())})
+
+
+def id_of(*parts: str) -> str:
+    """An id of 32 hexadecimal digits."""
+    # Lengths before the parts: no two lists of parts give the same bytes.
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -28,11 +28,6 @@ class Occurrence:
     fired: Transition
     ended: Transition | None = None
 
-    @property
-    def group_id(self) -> str | None:
-        """The group; None for a rule about the cluster."""
-        return self.fired.alert.subject.group_id
-
 
 @dataclass(slots=True)
 class Replay:
@@ -90,7 +85,7 @@ def replay(
             state, found = step(state, observed)
             done.transitions += found
     for transition in done.transitions:
-        alert_id = transition.alert.alert_id
+        alert_id = transition.alert_id
         if transition.state == FIRING:
             open_ones[alert_id] = Occurrence(transition)
             done.occurrences.append(open_ones[alert_id])

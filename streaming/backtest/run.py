@@ -67,12 +67,12 @@ def print_backtest(
             "--lake, and the cluster with --cluster."
         )
         raise SetupError(message)
-    if group is not None and not any(one.group_id == group for of in done.values() for one in of.occurrences):
+    if group is not None and not any(one.fired.group_id == group for of in done.values() for one in of.occurrences):
         _must_be_there(settings, group)
     if as_json:
         for which, one in done.items():
             for transition in one.transitions:
-                if group is None or transition.alert.subject.group_id == group:
+                if group is None or transition.group_id == group:
                     console.out(json.dumps(_transition_row(which, transition)), highlight=False)
         return
     _show(done, console, group, files)
@@ -93,24 +93,13 @@ def _must_be_there(settings: Settings, group: str) -> None:
 
 
 def _transition_row(which: str, transition: Transition) -> dict[str, Any]:
-    alert = transition.alert
-    return {
-        "rules": which,
-        "rule": transition.rule,
-        "severity": alert.severity,
-        "group_id": alert.subject.group_id,
-        "topic": alert.subject.topic,
-        "partition": alert.subject.partition,
-        "state": transition.state,
-        "from_state": transition.from_state,
-        "since": _iso(alert.since),
-        "time": _iso(transition.time),
-        "round": transition.round,
-        "value": transition.value,
-        "message": alert.message,
-        "alert_id": alert.alert_id,
-        "transition_id": transition.transition_id,
-    }
+    row = transition.row()
+    times = {name: _iso(row[name]) for name in ("since", "round_time")}
+    names = (
+        *("rule", "severity", "group_id", "topic", "partition", "state", "from_state", "since", "round_time", "round"),
+        *("value", "message", "alert_id", "transition_id"),
+    )
+    return {"rules": which, **{name: times.get(name, row[name]) for name in names}}
 
 
 def _show(done: Mapping[str, Replay], console: Console, group: str | None, files: Mapping[str, Path]) -> None:
@@ -150,7 +139,9 @@ def _show(done: Mapping[str, Replay], console: Console, group: str | None, files
 
 
 def _of(done: Replay, name: str, group: str | None) -> list[Occurrence]:
-    return [one for one in done.occurrences if one.fired.rule == name and (group is None or one.group_id == group)]
+    return [
+        one for one in done.occurrences if one.fired.rule == name and (group is None or one.fired.group_id == group)
+    ]
 
 
 def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping[str, Replay]) -> list[str]:
@@ -161,10 +152,10 @@ def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping
         f"{len(found):,}" if any(known.name == name for known in done[which].rules) else "-"
         for which, found in of_rule.items()
     ]
-    lengths = [(last if one.ended is None else one.ended.time) - one.fired.time for one in shown]
+    lengths = [_time(one.ended, last) - _time(one.fired, last) for one in shown]
     counts: dict[str, int] = {}
     for one in shown:
-        counts[one.group_id or "the cluster"] = counts.get(one.group_id or "the cluster", 0) + 1
+        counts[one.fired.group_id or "the cluster"] = counts.get(one.fired.group_id or "the cluster", 0) + 1
     often = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_NAMED]
     return [
         name,
@@ -177,6 +168,10 @@ def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping
         _length(sum(lengths)) if lengths else "-",
         printable(", ".join(f"{visible(who)} ({times:,})" for who, times in often)),
     ]
+
+
+def _time(transition: Transition | None, otherwise: int) -> int:
+    return otherwise if transition is None or transition.round_time is None else transition.round_time
 
 
 def _moment(ms: int) -> str:

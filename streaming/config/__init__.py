@@ -7,7 +7,7 @@ from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.patterns import fits
 from streaming.config.processes import checkpoint_of, environment_of, needs_s3a
 from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
-from streaming.config.routing import SEVERITIES, Matchers, Route
+from streaming.config.routing import SEVERITIES, Matchers, Route, Severity
 from streaming.config.settings import (
     Filters,
     GroupRules,
@@ -23,7 +23,7 @@ from streaming.config.settings import (
     owner_of,
 )
 from streaming.config.sources import file_mark
-from streaming.config.spans import span_ms, span_text
+from streaming.config.spans import span_ms
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "Route",
     "ServeSettings",
     "Settings",
+    "Severity",
     "StrategyRule",
     "Thresholds",
     "Writer",
@@ -60,6 +61,5 @@ __all__ = [
     "rules_file",
     "secret_variable",
     "span_ms",
-    "span_text",
     "strategy_of",
 ]

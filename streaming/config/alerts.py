@@ -23,7 +23,7 @@ class AlertSettings(Section):
         rules: The rules; None takes conf/alerts.yaml, and the shipped ones where there is none.
         targets: Apprise URLs by a name of your own; secrets, so rather `targets_file` or the environment.
         targets_file: File with a line `name = URL` per target; empty lines and those that begin with "#" do not count.
-        look_ms: From one look at the tables to the next.
+        poll_ms: From one poll of the tables to the next.
         late_after_ms: A transition whose round is older than this when it is decided is late: delivered only if it
             is still true when the newest round is no older than this.
         look_back_ms: How far back the first start on a lake looks.
@@ -45,7 +45,7 @@ class AlertSettings(Section):
     rules: Path | None = None
     targets: dict[str, SecretStr] = Field(default_factory=dict)
     targets_file: Path | None = None
-    look_ms: int = Field(default=2_000, ge=100)
+    poll_ms: int = Field(default=2_000, ge=100)
     late_after_ms: int = Field(default=300_000, ge=1_000)
     look_back_ms: int = Field(default=3_600_000, ge=0)
     start_grace_ms: int = Field(default=120_000, ge=0)

@@ -1,18 +1,17 @@
 """Settings of who gets which alert: routes.
 
-They stand in `evenkeel.toml`, beside the targets and owners that they name; what belongs to one rule (`targets`,
-`repeat_after`) may stand with the rule in `alerts.yaml`. What they mean is decided in `streaming/alerts/routes.py`.
+They stand in `evenkeel.toml`, beside the targets and owners that they name; the `targets` of one rule may stand with
+the rule in `alerts.yaml`. What they mean is decided in `streaming/alerts/routes.py`.
 """
 
 from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field
 
 from streaming.config.kafka import Section
 from streaming.config.patterns import Pattern
-from streaming.config.spans import Span
 
 Severity = Literal["info", "warning", "critical"]
 
@@ -50,18 +49,8 @@ class Route(Matchers):
 
     Attributes:
         targets: Names of targets; none sends these alerts to nobody.
-        repeat_after: An alert that still fires is sent again after so long, ms; None for once.
         go_on: `continue` in the file: later routes count as well.
     """
 
     targets: tuple[str, ...]
-    repeat_after: Span | None = None
     go_on: bool = Field(default=False, alias="continue")
-
-    @field_validator("repeat_after")
-    @classmethod
-    def _not_too_often(cls, span: int | None) -> int | None:
-        if span is not None and span < 60_000:
-            message = "alerts are repeated once a minute at most"
-            raise ValueError(message)
-        return span

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final
-
-from pydantic import BeforeValidator, PlainSerializer
+from typing import Final
 
 from streaming.times import DAY_MS
 
@@ -31,26 +29,3 @@ def span_ms(text: str) -> int:
             return found
     message = f"{text!r} is not a duration: write it like 30m, 2h, 1h30m or 7d"
     raise ValueError(message)
-
-
-def span_text(ms: int) -> str:
-    """A duration as it is written: "1h 30m"."""
-    parts, left = [], ms // 1_000
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        number, left = divmod(left, size)
-        if number:
-            parts.append(f"{number}{unit}")
-    return " ".join(parts) or "0s"
-
-
-def _span(given: Any) -> int:
-    if not isinstance(given, str):
-        message = "a duration is a text like 30m, 2h or 7d"
-        raise ValueError(message)  # noqa: TRY004 - pydantic shows only a ValueError's text
-    return span_ms(given)
-
-
-# Settings are passed on to other processes as they are written.
-
-Span = Annotated[int, BeforeValidator(_span), PlainSerializer(span_text)]
-"""A duration in ms, written as `span_ms` reads it."""

@@ -83,9 +83,9 @@ class Inbox:
         self._server.server_close()
 
 
-def alert_settings(url: str, look_ms: int) -> AlertSettings:
+def alert_settings(url: str, poll_ms: int) -> AlertSettings:
     """The alerter's settings: one target."""
-    return AlertSettings.model_validate({"look_ms": look_ms, "targets": {"inbox": url}})
+    return AlertSettings.model_validate({"poll_ms": poll_ms, "targets": {"inbox": url}})
 
 
 def act(lake: str, cluster: str, stop: threading.Event) -> None:

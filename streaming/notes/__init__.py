@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.notes.book import NoteBook, Wrote, lift, write_mark, write_mute
+from streaming.notes.book import NoteBook, write_note
 from streaming.notes.commands import KnownNames, checked_mark, mark, mute, print_mutes, unmute
 from streaming.notes.kinds import (
     GROUP,
@@ -15,6 +15,7 @@ from streaming.notes.kinds import (
     Mark,
     Mute,
     muting,
+    note_of,
     whole,
 )
 
@@ -30,15 +31,13 @@ __all__ = [
     "Mark",
     "Mute",
     "NoteBook",
-    "Wrote",
     "checked_mark",
-    "lift",
     "mark",
     "mute",
     "muting",
+    "note_of",
     "print_mutes",
     "unmute",
     "whole",
-    "write_mark",
-    "write_mute",
+    "write_note",
 ]

@@ -6,17 +6,17 @@ import difflib
 import json
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streaming.config import SEVERITIES, Owner, span_ms
+from streaming.config import SEVERITIES, Owner, fits, span_ms
 from streaming.exceptions import SetupError
-from streaming.notes.book import NoteBook, Wrote, check_lake, lift, new_id, write_mark, write_mute
+from streaming.notes.book import NoteBook, check_lake, new_id, write_note, writer
 from streaming.notes.kinds import GROUP, LONGEST_MS, LONGEST_TEXT, OWNER, REPEATS_MS, RULE, SEVERITY, Mark, Mute, whole
 from streaming.tables import LakeReader
 from streaming.terminal import age, printable, visible
@@ -83,18 +83,20 @@ def mute(
     if repeat is not None and span >= repeat:
         message = f"A mute for {_for(span)} cannot begin again every {every}: it would never end."
         raise SetupError(message)
-    by = Wrote.here(now).by
-    made = Mute(new_id(), cluster, found, name, printable(reason.strip()), by, since, since + span, repeat)
+    made = Mute(new_id(), cluster, found, name, printable(reason.strip()), writer(), since, since + span, repeat)
     if made.over_at <= now:
         message = f"A mute from {_utc(since)} until {_utc(since + span)} would be over already: begin it later."
         raise SetupError(message)
-    if found == GROUP:
-        _check_pattern(made)
-    write_mute(lake, made, now)
-    first = "" if begin is None else f" from {_utc(made.since)}"
+    try:
+        fits("", name)
+    except ValueError:
+        message = f"The regular expression {visible(name)} does not compile."
+        raise SetupError(message) from None
+    write_note(lake, made, now)
+    first = "" if begin is None else f" from {_utc(made.from_time)}"
     again = "" if every is None else f", and again every {every}"
     return (
-        f"Muted {_whole(made)} on {visible(cluster)}{first} until {_utc(made.until)} ({_for(span)}){again}. "
+        f"Muted {_whole(made)} on {visible(cluster)}{first} until {_utc(made.until_time)} ({_for(span)}){again}. "
         "Transitions are still written; what still fires then is delivered then. To end it before: "
         f"evenkeel unmute {made.mute_id}"
     )
@@ -118,7 +120,7 @@ def unmute(lake: str, cluster: str, name: str) -> str:
         )
         raise SetupError(message)
     for one in found:
-        lift(lake, one, Wrote.here(now))
+        write_note(lake, replace(one, made_by=writer()), now, ended=True)
     return f"Ended: {', '.join(_whole(one) for one in found)}. What still fires is delivered now."
 
 
@@ -131,10 +133,11 @@ def print_mutes(lake: str, cluster: str, console: Console, *, past: bool = False
     check_lake(lake)
     now = _now()
     found = [one for one in NoteBook(lake, cluster).mutes() if past or one.over_at > now]
-    found.sort(key=lambda one: (one.over_at <= now, one.until))
+    found.sort(key=lambda one: (one.over_at <= now, one.until_time))
     if as_json:
         for one in found:
-            console.out(json.dumps(_as_json(one)), highlight=False)
+            times = {"from_time": _utc(one.from_time), "until_time": _utc(one.until_time)}
+            console.out(json.dumps(asdict(one) | times), highlight=False)
         return
     if not found:
         console.print(f"No mute holds on {visible(cluster)}.", highlight=False, markup=False)
@@ -161,9 +164,9 @@ def mark(lake: str, cluster: str, text: str, group: str | None = None, at: str |
         LakeUnwritableError: The store cannot be written.
     """
     now = _now()
-    made = checked_mark(cluster, text, group, now if at is None else _moment("--at", at, now), Wrote.here(now).by)
-    write_mark(lake, made, now)
-    return f"Marked on {visible(cluster)} at {_utc(made.time)}: {made.text}"
+    made = checked_mark(cluster, text, group, now if at is None else _moment("--at", at, now), writer())
+    write_note(lake, made, now)
+    return f"Marked on {visible(cluster)} at {_utc(made.mark_time)}: {made.text}"
 
 
 def checked_mark(
@@ -217,12 +220,6 @@ def _groups(lake: str, cluster: str) -> list[str]:
     return [row["group_id"] for row in rows]
 
 
-def _check_pattern(made: Mute) -> None:
-    if not made.compiles:
-        message = f"The regular expression {visible(made.name)} does not compile."
-        raise SetupError(message)
-
-
 def _span(given: str) -> int:
     try:
         span = span_ms(given)
@@ -257,27 +254,14 @@ def _moment(option: str, given: str, now: int) -> int:
     return found
 
 
-def _as_json(one: Mute) -> dict[str, Any]:
-    return {
-        "mute_id": one.mute_id,
-        "cluster": one.cluster,
-        "kind": one.kind,
-        "name": one.name,
-        "reason": one.reason,
-        "made_by": one.made_by,
-        "from_time": _utc(one.since),
-        "until_time": _utc(one.until),
-        "repeat_ms": one.repeat_ms,
-    }
-
-
 def _spans(one: Mute, now: int) -> tuple[str, str, str]:
     """Beginning and end of a mute's present or next time, and how long it still holds."""
     until = one.holds_until(now)
-    begin = one.since if until is None else until - (one.until - one.since)
+    length = one.until_time - one.from_time
+    begin = one.from_time if until is None else until - length
     again = f", every {next(word for word, ms in REPEATS_MS.items() if ms == one.repeat_ms)}" if one.repeat_ms else ""
     left = "over" if one.over_at <= now else "-" if until is None else _for(until - now)
-    return _utc(begin), f"{_utc(begin + one.until - one.since)}{again}", left
+    return _utc(begin), f"{_utc(begin + length)}{again}", left
 
 
 def _whole(one: Mute) -> str:

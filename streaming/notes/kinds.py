@@ -5,12 +5,13 @@ A mute hides no transition, only its delivery: what still fires when the mute en
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, ClassVar, Final, TypeVar
 
 from streaming.config import fits
-from streaming.times import DAY_MS
+from streaming.times import DAY_MS, epoch_ms
 
 LONGEST_TEXT: Final = 200
 """Characters of a mark's text: a line in a chart and in a message. Longer ones are refused, not cut."""
@@ -26,15 +27,17 @@ class Mark:
         text: What was done.
         group_id: The group that it concerns; None for the whole cluster.
         made_by: User and host, or "api".
-        time: When it was done, ms.
+        mark_time: When it was done, ms.
     """
+
+    table: ClassVar[str] = "marks"
 
     mark_id: str
     cluster: str
     text: str
     group_id: str | None
     made_by: str
-    time: int
+    mark_time: int
 
 
 GROUP: Final = "group"
@@ -62,10 +65,12 @@ class Mute:
         name: Name of the group, rule, team or severity; of groups also a regular expression between slashes.
         reason: Why, as written.
         made_by: User and host.
-        since: When it begins for the first time, ms.
-        until: When it ends for the first time, ms.
+        from_time: When it begins for the first time, ms.
+        until_time: When it ends for the first time, ms.
         repeat_ms: It begins again this often, for a year; None for once.
     """
+
+    table: ClassVar[str] = "mutes"
 
     mute_id: str
     cluster: str
@@ -73,32 +78,23 @@ class Mute:
     name: str
     reason: str
     made_by: str
-    since: int
-    until: int
+    from_time: int
+    until_time: int
     repeat_ms: int | None = None
 
     @property
     def over_at(self) -> int:
         """When it ends for the last time, ms."""
-        return self.until if self.repeat_ms is None else self.since + LONGEST_MS
+        return self.until_time if self.repeat_ms is None else self.from_time + LONGEST_MS
 
     def holds_until(self, now: int) -> int | None:
         """When the mute ends that holds at a moment, ms; None when none does."""
-        if not self.since <= now < self.over_at:
+        if not self.from_time <= now < self.over_at:
             return None
-        passed = now - self.since
+        passed = now - self.from_time
         begun = passed if self.repeat_ms is None else passed % self.repeat_ms
-        length = self.until - self.since
+        length = self.until_time - self.from_time
         return now - begun + length if begun < length else None
-
-    @property
-    def compiles(self) -> bool:
-        """Whether its name is one, or a regular expression that compiles."""
-        try:
-            fits("", self.name)
-        except ValueError:
-            return False
-        return True
 
     def covers(self, rule: str, severity: str, group: str | None, owner: str | None) -> bool:
         """Whether it mutes an alert of a rule about a group (None: the cluster) that a team owns (None: nobody)."""
@@ -111,6 +107,18 @@ class Mute:
             return group is not None and fits(group, self.name)
         except ValueError:
             return False
+
+
+Note = TypeVar("Note", Mute, Mark)
+
+
+def note_of(kind: type[Note], row: Mapping[str, Any]) -> Note:
+    """A mute or a mark of its row, in which the columns that it needs are not NULL."""
+    given: dict[str, Any] = {}
+    for one in fields(kind):
+        value = row[one.name]
+        given[one.name] = epoch_ms(value) if isinstance(value, datetime) else value
+    return kind(**given)
 
 
 def muting(

@@ -19,7 +19,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.dataset import DAY, file_system, refuse_features
 from streaming.tables.lost import naming_what_is_lost
-from streaming.tables.memory import fetched_dicts, limited
+from streaming.tables.memory import fetched_dicts, in_memory, limited
 from streaming.tables.schema import Table
 
 __all__ = ["CUT_AT", "DataFile", "OpenedTable", "file_of", "has_text"]
@@ -185,14 +185,26 @@ class OpenedTable:
         return ds.FileSystemDataset(fragments, schema, form, self.folder)
 
     def ask(
-        self, sql: str, parameters: Mapping[str, Any], files: Iterable[DataFile] | None = None
+        self,
+        sql: str,
+        parameters: Mapping[str, Any],
+        files: Iterable[DataFile] | None = None,
+        *,
+        beside_viewers: bool = False,
     ) -> list[dict[str, Any]]:
         """Run a query over the rows of some files, under the table's name; one dict per row.
+
+        Args:
+            sql: The query.
+            parameters: Its parameters by name.
+            files: Those that `files` gives; None for all.
+            beside_viewers: The question is no viewer's, and must not wait for memory that a question of theirs holds.
 
         Raises:
             LakeUnreadableError: A data file is gone.
         """
-        with limited() as connection, naming_what_is_lost(f"The table {self.uri}"):
+        connection = in_memory() if beside_viewers else limited()
+        with connection, naming_what_is_lost(f"The table {self.uri}"):
             connection.register(self.table.name, self.rows(files))
             return fetched_dicts(connection, sql, dict(parameters))
 

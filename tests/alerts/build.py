@@ -7,6 +7,7 @@ from typing import Any
 
 from streaming.alerts.delivery.messages import PEOPLE, AttemptOutcome, Message
 from streaming.alerts.rules.rules import Rule, load_rules
+from streaming.alerts.transitions import Transition
 from streaming.tables import LakeReader, table_named
 from tests.empty_lake import empty_lake
 
@@ -71,6 +72,24 @@ def rules(folder: Path, *texts: str, hold: str = "2 rounds") -> tuple[Rule, ...]
 def time_of(number: int) -> int:
     """Time of a round in ms."""
     return START + number * INTERVAL
+
+
+def transition(state: str = "firing", **other: Any) -> Transition:
+    """A transition of an alert of the rule "lag" about the group "billing"."""
+    usual = {
+        "alert_id": "e5cca8409104fd8c0f84ff24a071abe2",
+        "cluster": "main",
+        "rule": "lag",
+        "severity": "critical",
+        "group_id": "billing",
+        "since": 1_700_000_000_000,
+        "round": 4711,
+        "round_time": 1_700_000_020_000,
+        "value": 1200.0,
+        "message": "billing is stalled",
+        "decided_time": 1_700_000_021_000,
+    }
+    return Transition(**usual | {"state": state, **other})  # type: ignore[arg-type]
 
 
 class Writer:

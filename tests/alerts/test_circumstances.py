@@ -8,17 +8,15 @@ import pytest
 
 from streaming.alerts.circumstances import Happened
 from streaming.alerts.delivery.wording import Wording, quoted
-from streaming.alerts.transitions import TransitionRow
+from streaming.alerts.transitions import Transition
 from streaming.notes import Mark
 from streaming.tables import table_named
-from tests.alerts.build import START
+from tests.alerts.build import START, transition
 from tests.empty_lake import empty_lake
 
 MINUTE = 60_000
 
-_FIRING = TransitionRow(
-    "t", "a", "c", "drift", "critical", "g", None, None, (), "firing", None, START, START, 7, False, None, "", START
-)
+_FIRING = transition(cluster="c", rule="drift", group_id="g", since=START, round=7, round_time=START)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +61,7 @@ def _round(number: int, minutes: int) -> list[object]:
     return [named.get(column.name) for column in table_named("rounds").columns]
 
 
-def _before(lake: str, alert: TransitionRow, *marks: Mark) -> str | None:
+def _before(lake: str, alert: Transition, *marks: Mark) -> str | None:
     (found,) = Happened(lake, "c").with_circumstances([alert], marks)
     return Wording().before(found)
 
@@ -81,7 +79,7 @@ def test_a_rebalance_whose_causes_are_not_known_gets_none_of_the_one_before(lake
 
 
 def test_two_alerts_of_one_look_each_get_what_preceded_them(lake: str) -> None:
-    later = replace(_FIRING, transition_id="u", since=START + 10 * MINUTE, time=START + 10 * MINUTE)
+    later = replace(_FIRING, alert_id="u", since=START + 10 * MINUTE, round_time=START + 10 * MINUTE)
     first, second = Happened(lake, "c").with_circumstances([_FIRING, later], ())
     assert [one.circumstances.rebalance and one.circumstances.rebalance.decision for one in (first, second)] == [2, 3]
 
@@ -94,12 +92,12 @@ def test_a_broker_that_went_down_in_the_half_hour_before_is_named(
     lake: str, minutes: int, broker: str, groups: str
 ) -> None:
     time = START + minutes * MINUTE
-    said = _before(lake, replace(_FIRING, group_id="other", since=time, time=time))
+    said = _before(lake, replace(_FIRING, group_id="other", since=time, round_time=time))
     assert said == f"broker 2 (kafka-2) {broker}; the coordinator of {groups} moved in the half hour before"
 
 
 def test_moved_coordinators_are_counted_before_each_alert_of_a_look(lake: str) -> None:
-    later = replace(_FIRING, transition_id="u", since=START + 25 * MINUTE, time=START + 25 * MINUTE)
+    later = replace(_FIRING, alert_id="u", since=START + 25 * MINUTE, round_time=START + 25 * MINUTE)
     found = Happened(lake, "c").with_circumstances([_FIRING, later], ())
     assert [one.circumstances.coordinators for one in found] == [2, 1]
 

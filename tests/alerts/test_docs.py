@@ -14,8 +14,9 @@ from streaming.alerts.delivery.messages import message_of, trial_message
 from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.rules.rules import load_rules
-from streaming.alerts.transitions import Circumstances, DecisionBefore, TransitionRow
+from streaming.alerts.transitions import Circumstances, DecisionBefore
 from streaming.config import SHIPPED_RULES, Owner
+from tests.alerts.build import transition
 from tests.alerts.receiver import Receiver
 
 _PAGE = (SHIPPED_RULES.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
@@ -43,11 +44,8 @@ def test_the_rules_of_the_page_load(example: str, tmp_path: Path) -> None:
 
 def test_a_json_target_gets_the_fields_that_the_page_shows() -> None:
     (example,) = _examples("json")
-    decided = TransitionRow(
-        "id", "alert", "main", "lag", "critical", "billing", None, None, (("about", "lag"),), "firing", "pending",
-        1_700_000_000_000, 1_700_000_020_000, 4711, False, 1200.0, "billing is stalled", 1_700_000_021_000,
-        circumstances=Circumstances(DecisionBefore(10, 1_699_999_900_000, ("member_gone",))),
-    )  # fmt: skip
+    happened = Circumstances(DecisionBefore(10, 1_699_999_900_000, ("member_gone",)))
+    decided = transition(labels=(("about", "lag"),), circumstances=happened)
     with Receiver() as receiver:
         assert DeliveryTarget("hook", receiver.url, 10_000).send(message_of(decided, wording=_WORDING)).reason is None
     assert set(receiver.messages[0]) == set(json.loads(example))

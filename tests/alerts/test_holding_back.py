@@ -13,7 +13,7 @@ import pytest
 
 from streaming.alerts.delivery.messages import RECORDS
 from streaming.config import AlertSettings, Owner
-from streaming.notes import Mute, Wrote, lift, write_mute
+from streaming.notes import Mute, write_note
 from tests.alerts.build import DRIFT
 from tests.alerts.living import Living, drifted
 
@@ -40,7 +40,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 def _mute(living: Living, kind: str, name: str, minutes: float) -> Mute:
     now = round(living.wall_ms)
     mute = Mute(f"{kind} {name}", "c", kind, name, "a deploy", "ann@host", now, now + round(minutes * MINUTE))
-    write_mute(living.writer.root, mute, now)
+    write_note(living.writer.root, mute, now)
     return mute
 
 
@@ -68,7 +68,7 @@ def test_a_mute_that_is_lifted_ends_at_once(make: Make) -> None:
     living.round(0, drift=drifted("a"))
     mute = _mute(living, "rule", "drift", 60)
     living.round(1, drift=drifted("b"))
-    lift(living.writer.root, mute, Wrote("bob@host", round(living.wall_ms) + 1))
+    write_note(living.writer.root, mute, round(living.wall_ms) + 1, ended=True)
     living.round(2)
     assert living.inboxes["ops"].told == [(0.0, "[firing] drift: a (critical)"), (0.3, "[firing] drift: b (critical)")]
 
@@ -206,32 +206,10 @@ def test_a_mute_holds_back_what_a_corrected_route_sends(make: Make) -> None:
     assert _titles(living, "pager") == ["[firing] drift: a (critical)"]
 
 
-def test_an_alert_that_still_fires_is_repeated_and_counted_also_after_a_restart(make: Make) -> None:
-    living = make(DRIFT, routes=[{"targets": ["ops"], "repeat_after": "5m"}])
-    living.round(0, drift=drifted("a"))
-    for number in (29, 31, 59):
-        living.round(number)
-    living.start()
-    living.round(60)
-    living.round(61)
-    living.round(62, drift=drifted("a", verdict="identical"))
-    living.round(100)
-    assert living.inboxes["ops"].told == [
-        (0.0, "[firing] drift: a (critical)"),
-        (5.2, "[firing] drift: a (critical)"),
-        (10.2, "[firing] drift: a (critical)"),
-        (10.3, "[resolved] drift: a (critical)"),
-    ]
-    assert living.inboxes["ops"].messages[2][1].body.startswith("Still true (message 3): a drifted")
-    assert living.deliveries("ops", "state", "repeat") == [
-        ("firing", None), ("firing", 1), ("firing", 2), ("resolved", None),
-    ]  # fmt: skip
-
-
 def test_a_mute_that_repeats_holds_back_what_begins_in_any_of_its_times(make: Make) -> None:
     living = make(DRIFT)
     now, day = round(living.wall_ms), 24 * 60 * MINUTE
-    write_mute(
+    write_note(
         living.writer.root,
         Mute("m", "c", "severity", "critical", "night", "ann@host", now - day, now - day + 5 * MINUTE, day),
         now,

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.conditions import Conditions
+from streaming.alerts.judging.feed import Chunk
+from streaming.alerts.judging.firing import FeedRound
 from streaming.alerts.rules.rules import load_rules
 from streaming.backtest import replay
 from streaming.config import SHIPPED_RULES
@@ -29,7 +30,7 @@ def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
     schema = made.table.arrow_schema
     named = {"cluster": "c", "group_id": "g", "round": 1, "findings": [], "ended": False, **row}
     rows = pa.Table.from_pylist([{c.name: named.get(c.name) for c in table_named(made.table.name).columns}], schema)
-    chunk = Chunk((FeedRound(1, 1_000, 10_000),), {made.table.name: rows})
+    chunk = Chunk((FeedRound(1, 1_000, 10_000, 0),), {made.table.name: rows})
     judge = Conditions([made])
     active = [(rule, json.dumps({name: named[name] for name in made.key if name in named}, separators=(",", ":")))]
     (observed,) = judge.rounds(chunk, active)
@@ -170,7 +171,7 @@ def test_a_group_that_decides_topic_by_topic_has_an_alert_for_each_and_takes_all
     def chunk(number: int, table: str, *rows: dict[str, Any]) -> Chunk:
         named = [{"cluster": "c", "group_id": "g", "round": number, **row} for row in rows]
         made = pa.Table.from_pylist(named, table_named(table).arrow_schema)
-        return Chunk((FeedRound(number, number * 1_000, 10_000),), {table: made})
+        return Chunk((FeedRound(number, number * 1_000, 10_000, 0),), {table: made})
 
     judge = Conditions([_RULES["drift"]])
     topics = (None, "a", "b")
@@ -229,7 +230,7 @@ def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
         rule.table.arrow_schema,
     )
     active = [("drift", f'{{"group_id":"{g}"}}') for g in "abc"]
-    (observed,) = Conditions([rule]).rounds(Chunk((FeedRound(1, 1_000, 10_000),), {"drift": rows}), active)
+    (observed,) = Conditions([rule]).rounds(Chunk((FeedRound(1, 1_000, 10_000, 0),), {"drift": rows}), active)
     assert {s.subject.group_id: s.condition for s in observed.seen} == {"a": None, "b": True, "c": False}
 
 
@@ -258,5 +259,6 @@ def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) 
         writer.write(number, {"group_health": rows})
     done = replay(writer.root, "c", [_RULES["rebalance_storm"]], rounds * INTERVAL, 600_000)
     (fired,) = done.occurrences
-    assert (fired.group_id, fired.fired - START, fired.severity) == ("restless", 20 * minute, "warning")
+    began = fired.fired
+    assert (began.group_id, began.round_time, began.severity) == ("restless", START + 20 * minute, "warning")
     assert fired.message.startswith("restless: 10 rebalances in the last 10 minutes")

@@ -180,7 +180,7 @@ def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path:
                 silences += 1
                 world.steady_s += 31
                 world.poll()
-                assert world.alerter._evaluation.is_silent, f"round {number}"
+                assert world.alerter._judge.is_silent, f"round {number}"
                 assert world.page.quiet_s("c") >= 31
             if broken is None and chance.random() < 0.03 * often:
                 maintained += world.maintain()

@@ -217,7 +217,7 @@ def _started(writer: Writer, folder: Path, name: str, url: str) -> subprocess.Po
         "EVENKEEL_LAKE": writer.root,
         "EVENKEEL_ALERTS__RULES": str(folder / "alerts.yaml"),
         "EVENKEEL_ALERTS__TARGETS__OPS": url,
-        "EVENKEEL_ALERTS__LOOK_MS": "100",
+        "EVENKEEL_ALERTS__POLL_MS": "100",
         "EVENKEEL_ALERTS__LATE_AFTER_MS": str(10**13),  # the rounds of this lake are next year's
     }
     with (folder / f"{name}.log").open("wb") as out:

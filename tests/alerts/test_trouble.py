@@ -221,7 +221,7 @@ def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fa
             store.setattr("streaming.alerts.decisions.append_once", made_and_failed)
             assert watched.round(1, drift=_drifted("a")) == []
         with monkeypatch.context() as table:
-            table.setattr(alerter._evaluation._feed, "poll", lost)
+            table.setattr(alerter._judge._feed, "poll", lost)
             watched.after(1)
         watched.after(1)
         _until(lambda: alerter.idle, alerter)

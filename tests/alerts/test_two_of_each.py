@@ -118,7 +118,7 @@ def _settings(bootstrap: str, lake: Path, rules: Path, **targets: str) -> Settin
             "kafka": KafkaSettings(bootstrap_servers=bootstrap),
             "probe": {"interval_ms": 2_000},
             "job": {"trigger_ms": 2_000},
-            "alerts": AlertSettings.model_validate({"rules": str(rules), "look_ms": 500, "targets": targets}),
+            "alerts": AlertSettings.model_validate({"rules": str(rules), "poll_ms": 500, "targets": targets}),
             "serve": ServeSettings(alerts=False),
             "maintenance": {"in_job": False},
         }

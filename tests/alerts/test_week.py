@@ -29,7 +29,7 @@ import pytest
 
 from streaming.alerts.delivery.messages import RECORDS, Message
 from streaming.config import Owner
-from streaming.notes import Mark, Mute, write_mark, write_mute
+from streaming.notes import Mark, Mute, write_note
 from tests.alerts.build import DRIFT, START, UNEVEN
 from tests.alerts.living import Living, drifted
 
@@ -107,8 +107,7 @@ class Week:
             owners=(Owner(team="payments", groups=("/^pay-/",)), Owner(team="search", groups=("/^search-/",))),
             routes=[
                 {"targets": ["log"], "continue": True},
-                {"owners": ["payments"], "severities": ["critical"], "targets": ["pager", "pay"],
-                 "repeat_after": "4h"},
+                {"owners": ["payments"], "severities": ["critical"], "targets": ["pager", "pay"]},
                 {"owners": ["payments"], "targets": ["pay"]},
                 {"owners": ["search"], "targets": ["search"]},
                 {"targets": ["ops"]},
@@ -122,7 +121,7 @@ class Week:
             Mute("n", "c", "severity", "warning", "night", "ann@host", night, night + 11 * hour, 24 * hour),
             Mute("p", "c", "group", "/./", "brokers are patched", "ann@host", patch, patch + hour, 7 * 24 * hour),
         ):
-            write_mute(root, mute, _at("mon 08:30"))
+            write_note(root, mute, _at("mon 08:30"))
         self.living.start()
 
     def round(self, when: str, seconds: int = 0, **tables: list[dict[str, Any]]) -> None:
@@ -170,8 +169,8 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Week]:
 
     week.round("thu 09:00")
     root, now = week.living.writer.root, round(week.living.wall_ms)
-    write_mark(root, Mark("k", "c", "deploy of pay-billing 4.2", None, "ann@host", now), now)
-    write_mute(root, Mute("m", "c", "group", "pay-billing", "the deploy", "ann@host", now, now + 1_800_000), now)
+    write_note(root, Mark("k", "c", "deploy of pay-billing 4.2", None, "ann@host", now), now)
+    write_note(root, Mute("m", "c", "group", "pay-billing", "the deploy", "ann@host", now, now + 1_800_000), now)
     week.rounds("thu 09:05", drift=drifted("pay-billing"))
     week.rounds("thu 09:10", drift=drifted("pay-ledger"))
     week.rounds("thu 09:20", drift=drifted("pay-billing", verdict="identical"))

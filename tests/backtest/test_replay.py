@@ -38,8 +38,7 @@ def replayed(month: Month, chunk_rounds: int = 1_000) -> list[tuple[Any, ...]]:
     done = replay(month.settings.lake, CLUSTER, rules, MONTH_MS, 600_000, chunk_rounds)
     assert [rule.name for rule in done.left_out] == ["silence"]
     found = [
-        (t.round, t.rule, t.alert.subject.entity, t.state, t.from_state, t.value, t.alert.message, t.alert.alert_id,
-         t.transition_id)
+        (t.round, t.rule, t.entity, t.state, t.from_state, t.value, t.message, t.alert_id, t.transition_id)
         for t in done.transitions
     ]  # fmt: skip
     return sorted(found, key=lambda row: row[:4])
@@ -146,7 +145,7 @@ def test_an_alert_that_fires_when_the_period_begins_ends_when_it_ended(tmp_path:
 
     first = max(1, 20 - rounds_back)
     assert done.first == START + first * INTERVAL
-    assert {one.fired.rule: one.ended and one.ended.time for one in done.occurrences} == dict.fromkeys(
+    assert {one.fired.rule: one.ended and one.ended.round_time for one in done.occurrences} == dict.fromkeys(
         ("drift", "lag", "partition", "held"), START + 10 * INTERVAL
     )
 

@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from streaming.alerts import Alerter
 from streaming.alerts.rules.rules import load_rules
-from streaming.alerts.transitions import TransitionRow
+from streaming.alerts.transitions import Transition
 from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.groups import Rows
 from streaming.groups.rows import GroupHealthRow, LagRow
@@ -59,7 +59,7 @@ class Monitor:
                 interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
             ),
         )
-        self.told: list[TransitionRow] = []
+        self.told: list[Transition] = []
         self._probe = Probe(self.settings)
         self._job = PlainJob(SourceSettings.of(self.settings), kept_readers)
         self._lake = DeltaLake(self.settings.lake)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from streaming.config import Owner
 from streaming.exceptions import SetupError
-from streaming.notes import KnownNames, Mark, NoteBook, mark, mute, print_mutes, unmute, write_mark
+from streaming.notes import KnownNames, Mark, NoteBook, mark, mute, print_mutes, unmute, write_note
 from streaming.tables import LakeReader, table_named
 from tests.empty_lake import empty_lake
 
@@ -47,7 +47,12 @@ def test_what_a_name_means_is_found_out(lake: str, name: str, kind: str) -> None
     said = mute(lake, "c", name, "2h", "a deploy", KNOWN)
     assert said.startswith(f"Muted {kind} {name} on c until ")
     (found,) = NoteBook(lake, "c").mutes()
-    assert (found.kind, found.name, found.reason, found.until - found.since) == (kind, name, "a deploy", 7_200_000)
+    assert (found.kind, found.name, found.reason, found.until_time - found.from_time) == (
+        kind,
+        name,
+        "a deploy",
+        7_200_000,
+    )
     assert NoteBook(lake, "other").mutes() == ()
 
 
@@ -103,7 +108,11 @@ def test_a_mark_has_its_time_and_its_group(lake: str) -> None:
     mark(lake, "c", " deploy of\npay ", "pay-1", "2026-11-25T10:00+01:00")
     mark(lake, "c", "rack 2 moved")
     first, second = NoteBook(lake, "c").marks()
-    assert (first.text, first.group_id, first.time) == ("deploy of\\npay", "pay-1", 1_764_061_200_000 + 31_536_000_000)
+    assert (first.text, first.group_id, first.mark_time) == (
+        "deploy of\\npay",
+        "pay-1",
+        1_764_061_200_000 + 31_536_000_000,
+    )
     assert second.group_id is None
     for text, at in (("", None), ("x" * 201, None), ("x", "yesterday"), ("x", "2026-11-25T10:00")):
         with pytest.raises(SetupError):
@@ -121,7 +130,7 @@ def test_a_moment_that_no_table_can_hold_is_one_sentence(lake: str, at: str) -> 
 @pytest.mark.parametrize(("at", "ms"), [("1970-01-01T00:00Z", 0), ("9999-12-31T23:59:59Z", 253_402_300_799_000)])
 def test_the_first_and_the_last_moment_can_be_marked(lake: str, at: str, ms: int) -> None:
     mark(lake, "c", "deploy", None, at)
-    assert [one.time for one in NoteBook(lake, "c").marks()] == [ms]
+    assert [one.mark_time for one in NoteBook(lake, "c").marks()] == [ms]
 
 
 def test_a_folder_that_is_no_lake_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -148,7 +157,7 @@ def test_a_lake_in_which_nobody_has_muted_anything_lists_no_mutes(tmp_path: Path
 def test_many_write_at_once_and_none_is_lost(lake: str) -> None:
     def write(number: int) -> None:
         for n in range(5):
-            write_mark(lake, Mark(f"{number}-{n}", "c", "deploy", None, "api", n), n)
+            write_note(lake, Mark(f"{number}-{n}", "c", "deploy", None, "api", n), n)
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for thread in threads:

@@ -89,7 +89,7 @@ def demo_settings(bus: str, name_servers: tuple[str, ...], tables: Path) -> Sett
     return settings_of_demo(
         load_settings(cluster="rocketmq-demo", lake=str(tables)),
         bus,
-        AlertSettings(look_ms=LOOK_MS),
+        AlertSettings(poll_ms=LOOK_MS),
         bus=KafkaSettings(bootstrap_servers=bus),
         rocketmq=RocketMQSettings(name_servers=";".join(name_servers)),
     )

@@ -31,7 +31,7 @@ def _given(folder: Path, writer: Writer) -> dict[str, str]:
         "EVENKEEL_CLUSTER": "c",
         "EVENKEEL_LAKE": writer.root,
         "EVENKEEL_ALERTS__RULES": str(folder / "alerts.yaml"),
-        "EVENKEEL_ALERTS__LOOK_MS": "200",
+        "EVENKEEL_ALERTS__POLL_MS": "200",
     }
 
 
@@ -104,7 +104,7 @@ def test_an_alerter_of_a_server_that_is_succeeded_stands_by_and_works_again_when
     writer = Writer(tmp_path)
     writer.write(0, {})
     given = _given(tmp_path, writer)
-    alerts = AlertSettings.model_validate({"rules": given["EVENKEEL_ALERTS__RULES"], "look_ms": 100})
+    alerts = AlertSettings.model_validate({"rules": given["EVENKEEL_ALERTS__RULES"], "poll_ms": 100})
     work = AlerterWork(Settings(cluster="c", lake=writer.root, alerts=alerts))
     work.start()
     try:

@@ -93,10 +93,6 @@ class AlertmanagerTarget:
             worst = AttemptOutcome(worst.reason or outcome.reason, worst.duration_ms + outcome.duration_ms)
         return worst
 
-    def shown(self, message: Message) -> str:
-        """A message as the Alertmanager would get it, as JSON."""
-        return json.dumps([self._alert(message)], indent=2, ensure_ascii=False)
-
     def _alert(self, message: Message) -> dict[str, Any]:
         """The alert of a message as the API takes it."""
         now, fields = self._clock(), message.fields
@@ -114,7 +110,7 @@ class AlertmanagerTarget:
         told = {"summary": message.subject, "description": decided.message, "alert": decided.alert_id}
         given = {"value": "value", "runbook_url": "runbook", "before": "before", "next": "next"}
         told |= {name: fields[field] for name, field in given.items() if field in fields}
-        began = decided.since if decided.time is None else decided.time
+        began = decided.since if decided.round_time is None else decided.round_time
         # The time of a round is a broker's. An alert that begins in the future is refused.
         start = min(began / 1000, now)
         if decided.state != FIRING:
@@ -185,8 +181,7 @@ def _alert(
 
 def _rest(entity: str) -> dict[str, Any]:
     """What identifies an alert beside group, topic and partition; a JSON object as in `Subject.entity`."""
-    found = json.loads(entity) if entity else {}
-    return {name: value for name, value in found.items() if name not in _OWN} if isinstance(found, dict) else {}
+    return {name: value for name, value in json.loads(entity).items() if name not in _OWN}
 
 
 def _parsed(name: str, url: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:

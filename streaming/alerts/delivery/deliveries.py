@@ -4,54 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from deltalake import DeltaTable, Transaction
+from deltalake import Transaction
 
-from streaming.alerts.delivery.items import Delivery, SentAlert
-from streaming.alerts.transitions import FIRING, TransitionRow
-from streaming.tables import DeltaLake, all_rows, append_once, in_memory, named_to_arrow, table_named
-from streaming.times import DAY_MS
+from streaming.alerts.delivery.items import Delivery
+from streaming.alerts.transitions import FIRING, Transition
+from streaming.tables import OpenedTable, append_once, named_to_arrow, table_named
+from streaming.times import day_of
 
 _ADDED = "added"
 
 _ADDED_TARGETS = """
-SELECT target, min(epoch_ms(attempt_time)) FROM alert_deliveries
-WHERE cluster = getvariable('cluster') AND outcome = 'added' GROUP BY target
+SELECT target, min(epoch_ms(attempt_time)) AS added FROM alert_deliveries
+WHERE cluster = $cluster AND outcome = 'added' GROUP BY target
 """
 
 _SETTLED = """
-SELECT target, transition_id, bool_and(outcome = 'skipped') FROM alert_deliveries
-WHERE cluster = getvariable('cluster') AND outcome IN ('delivered', 'given_up', 'skipped')
-  AND transition_id IN (SELECT unnest(?::VARCHAR[]))
+SELECT target, transition_id, bool_and(outcome = 'skipped') AS skipped FROM alert_deliveries
+WHERE cluster = $cluster AND outcome IN ('delivered', 'given_up', 'skipped')
+  AND transition_id IN (SELECT unnest($transitions::VARCHAR[]))
 GROUP BY target, transition_id
 """
 
 # An end that is not to be sent ends it too. What the first message opened is to be closed.
 _SENT = """
-SELECT target, alert_id,
-  arg_min(incident, attempt_time) FILTER (WHERE state = 'firing' AND outcome = 'delivered'),
-  max(epoch_ms(attempt_time)) FILTER (WHERE state = 'firing' AND outcome = 'delivered'),
-  coalesce(max(repeat) FILTER (WHERE outcome = 'delivered'), 0)
+SELECT target, alert_id, arg_min(incident, attempt_time) FILTER (WHERE state = 'firing' AND outcome = 'delivered')
+  AS incident
 FROM alert_deliveries
-WHERE cluster = getvariable('cluster') AND outcome IN ('delivered', 'given_up', 'skipped')
+WHERE cluster = $cluster AND outcome IN ('delivered', 'given_up', 'skipped')
 GROUP BY target, alert_id
 HAVING bool_or(state = 'firing' AND outcome = 'delivered') AND NOT bool_or(state <> 'firing')
 """
-
-
-@dataclass(frozen=True, slots=True)
-class SentBefore:
-    """An occurrence whose firing was sent to a target, but not its end.
-
-    Attributes:
-        incident: Key of its incident.
-        at: When its firing was last sent, ms.
-        repeats: How often it was repeated.
-    """
-
-    incident: str
-    at: int
-    repeats: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +46,26 @@ class KnownDeliveries:
         added: Time since when it is a target, ms.
         done: Those of the requested transitions that were sent to it, or are not to be sent.
         skipped: Those of them that were not sent, nor given up.
-        sent: By occurrence, those whose firing was sent to it, but not their end.
+        sent: By occurrence, those whose firing was sent to it, but not their end: the keys of their incidents.
     """
 
     added: int
     done: frozenset[str]
     skipped: frozenset[str]
-    sent: Mapping[str, SentBefore]
+    sent: Mapping[str, str]
 
-    def told_of(self, decided: Iterable[TransitionRow]) -> dict[str, SentAlert]:
-        """Those of these transitions that were sent and still fire, by occurrence."""
-        return {
-            d.alert_id: SentAlert(d, found.at, found.repeats)
-            for d in decided
-            if d.state == FIRING and (found := self.sent.get(d.alert_id)) is not None
-        }
-
-    def left(self, decided: Iterable[TransitionRow], firing: Iterable[str]) -> list[TransitionRow]:
+    def left(self, decided: Iterable[Transition], firing: Iterable[str]) -> list[Transition]:
         """Transitions still to be sent, in order; from before it was a target only those that fire now (`firing`)."""
         now = frozenset(firing)
         return [
-            d for d in decided if d.transition_id not in self.done and (d.decided >= self.added or d.alert_id in now)
+            d
+            for d in decided
+            if d.transition_id not in self.done and (d.decided_time >= self.added or d.alert_id in now)
         ]
 
     def rerouted(
-        self, decided: Iterable[TransitionRow], firing: Iterable[str], refusal: Callable[[TransitionRow], str | None]
-    ) -> list[TransitionRow]:
+        self, decided: Iterable[Transition], firing: Iterable[str], refusal: Callable[[Transition], str | None]
+    ) -> list[Transition]:
         """Transitions that an earlier run did not send here, of alerts that fire now and are to be sent here now.
 
         By the present settings, not by the reason that was written: that one is a text for people.
@@ -110,8 +88,8 @@ class Deliveries:
 
     def __init__(self, lake: str, cluster: str) -> None:
         """Open the table, which exists (`Decisions` creates it)."""
-        self._location = DeltaLake(lake).path("alert_deliveries")
-        self._table = DeltaTable(self._location)
+        self._table = OpenedTable(lake, table_named("alert_deliveries"))
+        self._table.refresh()
         self._cluster = cluster
         self._id = f"alerts/{cluster}/deliveries"
         self._number = 0
@@ -119,23 +97,19 @@ class Deliveries:
 
     def know(self, targets: Sequence[str], transitions: Sequence[str], now: int) -> Mapping[str, KnownDeliveries]:
         """Read what is known about targets and transitions (ids); unknown targets are added now (ms)."""
-        self._table.update_incremental()
-        with in_memory() as connection:
-            rows = all_rows(table_named("alert_deliveries"), self._table, self._location)
-            connection.register("alert_deliveries", rows)
-            connection.execute("SET VARIABLE cluster = ?", [self._cluster])
-            added = dict(connection.execute(_ADDED_TARGETS).fetchall())
-            settled = connection.execute(_SETTLED, [list(transitions)]).fetchall()
-            sent = connection.execute(_SENT).fetchall()
+        self._table.refresh()
+        added = {row["target"]: row["added"] for row in self._rows(_ADDED_TARGETS)}
+        settled = self._rows(_SETTLED, transitions=[*transitions])
+        sent = self._rows(_SENT)
         new = [target for target in targets if target not in added]
         if new:
             self._append([{"cluster": self._cluster, "target": t, "outcome": _ADDED, "attempt_time": now} for t in new])
         return {
             target: KnownDeliveries(
                 added.get(target, now),
-                frozenset(transition for name, transition, _ in settled if name == target),
-                frozenset(transition for name, transition, skipped in settled if name == target and skipped),
-                {alert: SentBefore(*found) for name, alert, *found in sent if name == target},
+                frozenset(row["transition_id"] for row in settled if row["target"] == target),
+                frozenset(row["transition_id"] for row in settled if row["target"] == target and row["skipped"]),
+                {row["alert_id"]: row["incident"] for row in sent if row["target"] == target},
             )
             for target in targets
         }
@@ -157,25 +131,27 @@ class Deliveries:
                     "duration_ms": d.duration_ms,
                     "attempt_time": d.time,
                     "incident": d.incident,
-                    "repeat": d.repeat,
                 }
                 for d in deliveries
             ]
         )
 
-    def _append(self, rows: Sequence[Mapping[str, object]]) -> None:
-        dated = [{**row, "event_date": int(str(row["attempt_time"])) // DAY_MS} for row in rows]
+    def _append(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        dated = [{**row, "event_date": day_of(row["attempt_time"])} for row in rows]
         # A commit that failed may have been made all the same: then its rows, which come again, are not new.
         if self._in_doubt:
-            self._table.update_incremental()
+            self._table.refresh()
             if self._committed() >= self._number:
                 dated = [row for row in dated if row not in self._in_doubt]
         self._in_doubt, self._number = dated, self._committed() + 1
         if dated:
-            rows = named_to_arrow(table_named("alert_deliveries"), dated)
+            arrow = named_to_arrow(self._table.table, dated)
             ids = [Transaction(self._id, self._number)]
-            append_once(self._table, rows, lambda: self._committed() >= self._number, ids)
+            append_once(self._table.delta, arrow, lambda: self._committed() >= self._number, ids)
         self._in_doubt = []
 
     def _committed(self) -> int:
-        return self._table.transaction_version(self._id) or 0
+        return self._table.transaction(self._id) or 0
+
+    def _rows(self, sql: str, **given: Any) -> list[dict[str, Any]]:
+        return self._table.ask(sql, {"cluster": self._cluster, **given}, beside_viewers=True)

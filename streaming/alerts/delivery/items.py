@@ -1,17 +1,13 @@
 """What a delivery queue holds, and which of it makes the next message: the most severe first, and many at once as one.
 
 Up to a number, each transition is a message. Above it, people get one message for all alerts that a rule brought into
-one state, and an incident tool gets one incident for the rule (`rule_incident`), which further alerts of the rule join
-while it is open; it is closed with the last of them. A repetition belongs to the incident that its alert opened.
-Programs get each transition. An Alertmanager forgets what it is not sent again, so all that fires is sent to it again
-and again (`Resending`).
+one state, and an incident tool gets one incident for the rule which further alerts of the rule join
+while it is open; it is closed with the last of them. Programs get each transition. An Alertmanager forgets what it is
+not sent again, so all that fires is sent to it again and again (`Resender`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,9 +25,8 @@ from streaming.alerts.delivery.messages import (
     message_of,
 )
 from streaming.alerts.delivery.wording import PLAIN, Wording
-from streaming.alerts.transitions import FIRING, TransitionRow
+from streaming.alerts.transitions import FIRING, Transition, id_of
 from streaming.config import SEVERITIES
-from streaming.lifecycle import room_log
 
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"
@@ -75,10 +70,9 @@ class Delivery:
         duration_ms: None when no attempt was made.
         time: When, ms since the epoch.
         incident: Key of the incident that it was sent as a part of; None when it was not sent.
-        repeat: Number of the repetition; None for the first message.
     """
 
-    decided: TransitionRow
+    decided: Transition
     target: str
     attempt: int | None
     outcome: str
@@ -86,61 +80,37 @@ class Delivery:
     duration_ms: int | None
     time: int
     incident: str | None = None
-    repeat: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SentAlert:
-    """An alert whose firing was sent.
+@dataclass(slots=True, eq=False)
+class Item:
+    """A transition that waits.
 
     Attributes:
         decided: The transition.
-        at: When it was last sent, ms.
-        repeats: How often it was repeated.
+        born: Since when it could be sent, ms.
+        late: It comes to this target later than it was decided, as one that was found late does.
+        attempts: How often it was tried.
+        due: When it may be tried again, steady seconds.
+        asked: Refusal and hold are known.
+        hold: Why it waits; None where it does not.
+        refusal: Why the target never gets it.
     """
 
-    decided: TransitionRow
-    at: int
-    repeats: int = 0
+    decided: Transition
+    born: int
+    late: bool
+    attempts: int = 0
+    due: float = 0.0
+    asked: bool = False
+    hold: str | None = None
+    refusal: str | None = None
 
 
-class Item:
-    """A transition that waits, or a repetition."""
-
-    __slots__ = ("asked", "attempts", "born", "decided", "due", "hold", "late", "refusal", "repeat")
-
-    def __init__(
-        self,
-        decided: TransitionRow,
-        born: int,
-        repeat: int | None = None,
-        *,
-        late: bool = False,
-    ) -> None:
-        """Begin to wait.
-
-        Args:
-            decided: The transition.
-            born: Since when it could be sent, ms.
-            repeat: Number of the repetition.
-            late: It comes to this target later than it was decided, as one that was found late does.
-        """
-        self.decided = decided
-        self.born = born
-        self.repeat = repeat
-        self.late = late or decided.late
-        self.attempts = 0
-        self.due = 0.0
-        self.asked = False
-        self.hold: str | None = None
-        self.refusal: str | None = None
-
-
-def resending(target: str, now: int) -> TransitionRow:
+def resending(target: str, now: int) -> Transition:
     """A stand-in for the transition in the rows of a failure to send what still fires again (`now` in ms)."""
-    key = f"{RESENT}/{target}"
-    return TransitionRow(
-        key, key, "", RESENT, "info", None, None, None, (), "notice", None, now, now, None, False, None, "", now
+    return Transition(
+        alert_id=f"{RESENT}/{target}", cluster="", rule=RESENT, severity="info", state="notice", since=now
     )
 
 
@@ -163,7 +133,7 @@ class OpenAlerts:
         """Whether an incident is open."""
         return self._alerts[incident] > 0
 
-    def left(self, incident: str, without: Sequence[TransitionRow]) -> int:
+    def left(self, incident: str, without: Sequence[Transition]) -> int:
         """Number of alerts of an incident that still fire, not counting some."""
         return self._alerts[incident] - sum(self._keys.get(d.alert_id) == incident for d in without)
 
@@ -180,14 +150,7 @@ class OpenAlerts:
             self._alerts[incident] -= 1
 
 
-def rule_incident(cluster: str, rule: str) -> str:
-    """Key of the incident that stands for many alerts of a rule."""
-    return hashlib.sha256(json.dumps([cluster, rule]).encode()).hexdigest()[:32]
-
-
-def chosen(
-    ready: Sequence[TransitionRow], opened: OpenAlerts, reads: str, digest_above: int, *, repeated: bool = False
-) -> list[TransitionRow]:
+def chosen(ready: Sequence[Transition], opened: OpenAlerts, reads: str, digest_above: int) -> list[Transition]:
     """The transitions to send next, in one message.
 
     Args:
@@ -195,7 +158,6 @@ def chosen(
         opened: The alerts that fire as far as the target knows.
         reads: The kind of target.
         digest_above: Up to this many are sent one by one.
-        repeated: All are sent again, because they still fire.
 
     Returns:
         Transitions of one rule into one state, oldest first.
@@ -203,38 +165,31 @@ def chosen(
     first = min(ready, key=_rank)
     if reads == RECORDS or len(ready) <= digest_above:
         return [first]
-    if reads == INCIDENTS and first.closes and opened.incident(first.alert_id) == first.alert_id:
+    if reads == INCIDENTS and first.ended and opened.incident(first.alert_id) == first.alert_id:
         return [first]  # its own message closes an incident of its own, for which nobody is called
     alike = [d for d in ready if (d.rule, d.state) == (first.rule, first.state)]
-    if reads == INCIDENTS and repeated:
-        # A message belongs to one incident: in another one's, a repetition would look like news of that one.
-        return [d for d in alike if opened.incident(d.alert_id) == opened.incident(first.alert_id)]
-    return [d for d in alike if not (reads == INCIDENTS and d.closes and opened.incident(d.alert_id) == d.alert_id)]
+    return [d for d in alike if not (reads == INCIDENTS and d.ended and opened.incident(d.alert_id) == d.alert_id)]
 
 
-def message_for(
-    decided: Sequence[TransitionRow], opened: OpenAlerts, wording: Wording = PLAIN, repeat: int | None = None
-) -> Message:
-    """The message for the chosen transitions; `repeat` numbers a repetition."""
+def message_for(decided: Sequence[Transition], opened: OpenAlerts, wording: Wording = PLAIN) -> Message:
+    """The message for the chosen transitions."""
     first = decided[0]
-    of_rule = rule_incident(first.cluster, first.rule)
-    if first.state == FIRING and not repeat:
+    # Key of the incident that stands for many alerts of a rule.
+    of_rule = id_of(first.cluster, first.rule)
+    if first.state == FIRING:
         incident = of_rule if len(decided) > 1 or opened.has(of_rule) else first.alert_id
     else:
         keys = {opened.incident(d.alert_id) for d in decided}
         incident = keys.pop() if len(keys) == 1 else of_rule
     act = OPENS if first.state == FIRING else GOES_ON if opened.left(incident, decided) else CLOSES
     if len(decided) == 1:
-        return message_of(first, incident, act, wording=wording, repeat=repeat)
-    return digest_of(decided, incident, act, wording, repeat=bool(repeat))
+        return message_of(first, incident, act, wording)
+    return digest_of(decided, incident, act, wording)
 
 
-def _rank(decided: TransitionRow) -> tuple[int, bool]:
+def _rank(decided: Transition) -> tuple[int, bool]:
     """The most severe first; of equals those about the whole cluster, such as silence; then the oldest."""
     return -SEVERITIES.index(decided.severity), decided.group_id is not None
-
-
-_LOG = room_log(__name__)
 
 
 class Sender(Protocol):
@@ -258,62 +213,3 @@ class Resender(Sender, Protocol):
 
     def resend(self, messages: Sequence[Message], *, judged: bool) -> AttemptOutcome:
         """Send all that fires again; `judged`: the alerter has judged something lately."""
-
-
-@dataclass(frozen=True, slots=True)
-class InVain:
-    """A failure to send what fires again.
-
-    Attributes:
-        attempt: How many failed in a row, with this one.
-        reason: Why.
-        duration_ms: How long it took.
-    """
-
-    attempt: int
-    reason: str
-    duration_ms: int
-
-
-class Resending:
-    """When a target is to be sent everything again, and whether it takes it. Steady time in seconds."""
-
-    def __init__(self, name: str, sender: Resender) -> None:
-        """Prepare.
-
-        Args:
-            name: Name of the target.
-            sender: Sends to it.
-        """
-        self._name, self._sender = name, sender
-        self._every_s = sender.resend_ms / 1000
-        self._in_vain = 0
-        self._judged_at: float | None = None
-        self.at = time.monotonic() + self._every_s
-        """When it is due."""
-
-    def now(self) -> None:
-        """Make it due: what an earlier run sent may end in a moment."""
-        self.at = time.monotonic()
-
-    def judged(self) -> None:
-        """Note that the alerter has judged something."""
-        self._judged_at = time.monotonic()
-
-    def send(self, messages: Sequence[Message]) -> InVain | None:
-        """Send all that fires; a failure is logged once, and returned each time."""
-        began = time.monotonic()
-        judged = self._judged_at is not None and began - self._judged_at <= 2 * self._every_s
-        outcome = self._sender.resend(messages, judged=judged)
-        self.at = began + self._every_s
-        if outcome.unsent:
-            return None  # it says nothing of whether the target takes anything
-        if outcome.reason is None:
-            if self._in_vain:
-                _LOG.info("%s takes firing alerts again", self._name)
-            self._in_vain = 0
-            return None
-        self._in_vain += 1
-        if self._in_vain == 1:
-            _LOG.warning("%s did not take what still fires: %s", self._name, outcome.reason)
-        return InVain(self._in_vain, f"{outcome.reason} ({len(messages):,} that still fire)", outcome.duration_ms)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from apprise import NotifyType
 
 from streaming.alerts.delivery.wording import PLAIN, Wording
-from streaming.alerts.transitions import FIRING, GONE, TransitionRow
+from streaming.alerts.transitions import FIRING, GONE, Transition
 from streaming.config import SEVERITIES
 from streaming.terminal import visible
 
@@ -79,7 +79,7 @@ class Message:
     incident: str | None = None
     act: str = OPENS
     links: tuple[str, ...] = ()
-    decided: TransitionRow | None = None
+    decided: Transition | None = None
 
     @property
     def title(self) -> str:
@@ -88,12 +88,10 @@ class Message:
 
 
 def message_of(
-    decided: TransitionRow,
+    decided: Transition,
     incident: str | None = None,
     act: str = OPENS,
-    *,
     wording: Wording = PLAIN,
-    repeat: int | None = None,
 ) -> Message:
     """The message for a transition.
 
@@ -102,15 +100,14 @@ def message_of(
         incident: Key of its incident; without one the alert is an incident of its own.
         act: Its effect on the incident.
         wording: What messages are made with.
-        repeat: Number of the repetition of an alert that still fires.
     """
     group = visible(decided.group_id, 80) if decided.group_id is not None else decided.cluster
     firing = decided.state == FIRING
     ended = {GONE: "The group, partition or rule of this alert is gone. It was: "}.get(
         decided.state, "No longer true: "
     )
-    begins = f"Still true (message {repeat + 1}): " if repeat else ""
-    lines = [f"{begins}{decided.message}" if firing else f"{ended}{decided.message}", ""]
+    lines = [decided.message if firing else f"{ended}{decided.message}", ""]
+    as_of = None if decided.round_time is None else _utc(decided.round_time) + (", found late" if decided.late else "")
     owner, link, runbook = wording.owner(decided), wording.link(decided), wording.runbook(decided.rule)
     shown = {
         "cluster": decided.cluster,
@@ -120,7 +117,7 @@ def message_of(
         "broker": None if decided.broker is None else visible(decided.broker),
         "partition": decided.partition,
         "since": _utc(decided.since),
-        "as of": _utc(decided.time) + (", found late" if decided.late else "") if decided.time is not None else None,
+        "as of": as_of,
         "labels": ", ".join(f"{name}={value}" for name, value in decided.labels) or None,
         "before": wording.before(decided) if firing else None,
         "page": link,
@@ -135,7 +132,7 @@ def message_of(
         subject=f"{decided.rule}: {group} ({decided.severity})",
         body="\n".join(lines),
         kind=_TYPES[decided.severity] if firing else NotifyType.SUCCESS,
-        fields=_fields(decided, wording, repeat),
+        fields=_fields(decided, wording),
         incident=decided.alert_id if incident is None else incident,
         act=act,
         links=tuple(url for url in (link, runbook) if url is not None),
@@ -143,17 +140,14 @@ def message_of(
     )
 
 
-def digest_of(
-    decided: Sequence[TransitionRow], incident: str, act: str, wording: Wording = PLAIN, *, repeat: bool = False
-) -> Message:
+def digest_of(decided: Sequence[Transition], incident: str, act: str, wording: Wording = PLAIN) -> Message:
     """One message for many transitions of one rule into one state, oldest first; with the teams that own the groups."""
     first = decided[0]
     owners = sorted({team for one in decided if (team := wording.owner(one)) is not None})
     link, runbook = wording.rule_link(first.cluster, first.rule), wording.runbook(first.rule)
-    still = "still " if repeat else ""
     severity = max((d.severity for d in decided), key=SEVERITIES.index)
     says = {
-        FIRING: f"{len(decided):,} alerts of the rule {first.rule} are {still}firing.",
+        FIRING: f"{len(decided):,} alerts of the rule {first.rule} are firing.",
         GONE: f"{len(decided):,} alerts of the rule {first.rule} ended: their groups, partitions or rule are gone.",
     }.get(first.state, f"{len(decided):,} alerts of the rule {first.rule} are resolved.")
     names = [_name(d) for d in decided[:_NAMED]]
@@ -192,7 +186,7 @@ def trial_message(cluster: str) -> Message:
     return Message("test", "Evenkeel: messages arrive", text, NotifyType.INFO, fields)
 
 
-def _name(decided: TransitionRow) -> str:
+def _name(decided: Transition) -> str:
     if decided.group_id is None:
         return visible(decided.message, 2 * _NAME_LENGTH)
     group = visible(decided.group_id, _NAME_LENGTH)
@@ -202,7 +196,7 @@ def _name(decided: TransitionRow) -> str:
     return " ".join([f"{group}, {visible(decided.topic, _NAME_LENGTH)}", *(["/".join(place)] if place else [])])
 
 
-def _fields(decided: TransitionRow, wording: Wording, repeat: int | None) -> dict[str, str]:
+def _fields(decided: Transition, wording: Wording) -> dict[str, str]:
     named = {
         "id": decided.transition_id,
         "alert": decided.alert_id,
@@ -217,7 +211,7 @@ def _fields(decided: TransitionRow, wording: Wording, repeat: int | None) -> dic
         "partition": decided.partition,
         "since": _utc(decided.since),
         "round": decided.round,
-        "round_time": None if decided.time is None else _utc(decided.time),
+        "round_time": None if decided.round_time is None else _utc(decided.round_time),
         "late": "true" if decided.late else "false",
         "value": decided.value,
         "text": decided.message,
@@ -225,7 +219,6 @@ def _fields(decided: TransitionRow, wording: Wording, repeat: int | None) -> dic
         "page": wording.link(decided),
         "runbook": wording.runbook(decided.rule),
         "next": wording.command(decided),
-        "repeat": repeat,
         **{f"label_{name}": value for name, value in decided.labels},
     }
     return {name: str(value) for name, value in named.items() if value is not None}

@@ -10,6 +10,7 @@ dies in between, it sends again after a restart, with the same id.
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -25,10 +26,8 @@ from streaming.alerts.delivery.items import (
     Item,
     OpenAlerts,
     Resender,
-    Resending,
     RetryPolicy,
     Sender,
-    SentAlert,
     chosen,
     message_for,
     resending,
@@ -36,8 +35,8 @@ from streaming.alerts.delivery.items import (
 from streaming.alerts.delivery.messages import AttemptOutcome, Message, message_of
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.exceptions import LostQueueError
-from streaming.alerts.routes import Gate
-from streaming.alerts.transitions import FIRING, TransitionRow
+from streaming.alerts.routes import Routing
+from streaming.alerts.transitions import FIRING, Transition
 from streaming.lifecycle import room_log
 
 _LOG = room_log(__name__)
@@ -58,7 +57,7 @@ class DeliveryQueue:
         wake: threading.Event,
         digest_above: int,
         wording: Wording = PLAIN,
-        gate: Gate | None = None,
+        routing: Routing | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Prepare; `start` begins to send.
@@ -71,7 +70,7 @@ class DeliveryQueue:
             wake: Set when there is a new outcome.
             digest_above: Up to this many waiting transitions, each is a message of its own.
             wording: What messages are made with.
-            gate: What the target gets, and when; None for everything, at once.
+            routing: What the target gets, and when; None for everything, at once.
             clock: Seconds since the epoch.
         """
         self.name = name
@@ -82,10 +81,10 @@ class DeliveryQueue:
         self._open = OpenAlerts({})
         self._digest_above = digest_above
         self._wording = wording
-        self._gate = gate
+        self._routing = routing
         self._clock = clock
         self._items: list[Item] = []
-        self._told: dict[str, SentAlert] = {}
+        self._told: dict[str, Transition] = {}
         self._ended: set[str] = set()
         self._fresh = False
         self._refused: frozenset[Item] = frozenset()
@@ -95,29 +94,34 @@ class DeliveryQueue:
         self._lost: Exception | None = None
         self._changed = threading.Condition()
         self._asked_at = 0
-        self._resending = Resending(name, sender) if isinstance(sender, Resender) else None
+        self._resender = sender if isinstance(sender, Resender) else None
+        self._resend_s = 0.0 if self._resender is None else self._resender.resend_ms / 1000
+        self._resend_at = time.monotonic() + self._resend_s if self._resender else math.inf
+        self._judged_at = -math.inf
+        self._in_vain = 0
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
 
-    def remember(self, sent: Mapping[str, str], told: Mapping[str, SentAlert]) -> None:
-        """Take the occurrences (`alert_id`) whose firing was sent to this target before.
+    def remember(self, sent: Mapping[str, str], decided: Iterable[Transition]) -> None:
+        """Take the occurrences (`alert_id`) whose firing was sent to this target before, but not their end.
 
         Args:
             sent: Keys of their incidents.
-            told: Those that still fire, with when they were last sent.
+            decided: Transitions, among which are those that were sent.
         """
         with self._changed:
             for alert_id, incident in sent.items():
                 self._open.begin(alert_id, incident)
-            self._told.update(told)
-            if self._resending is not None:
-                self._resending.now()
+            self._told |= {one.alert_id: one for one in decided if one.state == FIRING and one.alert_id in sent}
+            if self._resender is not None:
+                # What an earlier run sent may end in a moment.
+                self._resend_at = time.monotonic()
             self._changed.notify()
 
     def start(self) -> None:
         """Begin to send."""
         self._thread.start()
 
-    def offer(self, decided: Iterable[TransitionRow], fresh: bool, *, late: bool = False) -> None:
+    def offer(self, decided: Iterable[Transition], fresh: bool, *, late: bool = False) -> None:
         """Add transitions, in order, and say how new the alerter's knowledge is.
 
         Args:
@@ -134,22 +138,21 @@ class DeliveryQueue:
             for transition in decided:
                 if not transition.notifies:
                     continue
-                if transition.closes:
+                if transition.ended:
                     self._ended.add(transition.alert_id)
-                self._items.append(Item(transition, self._now(), late=late))
+                self._items.append(Item(transition, self._now(), late or transition.late))
             self._fresh = fresh
             self._changed.notify()
 
     def judged(self) -> None:
         """Note that the alerter has judged something."""
-        if self._resending is not None:
-            self._resending.judged()
+        self._judged_at = time.monotonic()
 
     @property
     def idle(self) -> bool:
         """Whether nothing is left that could be sent now."""
         with self._changed:
-            self._ask_gate()
+            self._ask_routing()
             self._drop()
             self._changed.notify()
             return all(item.hold is not None for item in self._items)
@@ -178,7 +181,7 @@ class DeliveryQueue:
                 self._resend()
                 continue
             decided = [item.decided for item in items]
-            message = message_for(decided, self._open, self._wording, items[0].repeat)
+            message = message_for(decided, self._open, self._wording)
             outcome = self._sender.send(message)
             done = outcome.reason is None or outcome.unsent
             with self._changed:
@@ -202,20 +205,30 @@ class DeliveryQueue:
 
     def _resend(self) -> None:
         """Send all that fires again, to a target that would end it otherwise."""
-        assert self._resending is not None  # noqa: S101 - `_next` asked
+        assert self._resender is not None  # noqa: S101 - `_next` asked
         with self._changed:
             # What is over would begin again there: its end waits for the target as well.
-            told = [one for one in self._told.values() if one.decided.alert_id not in self._ended]
-        failed = self._resending.send([message_of(one.decided, wording=self._wording) for one in told])
-        if failed is not None:
-            # The rule `undelivered` goes by the number of the attempt.
-            now = self._now()
-            made = Delivery(
-                resending(self.name, now), self.name, failed.attempt, FAILED, failed.reason, failed.duration_ms, now
-            )
-            self._report(made)
+            told = [one for one in self._told.values() if one.alert_id not in self._ended]
+        began = time.monotonic()
+        messages = [message_of(one, wording=self._wording) for one in told]
+        outcome = self._resender.resend(messages, judged=began - self._judged_at <= 2 * self._resend_s)
+        self._resend_at = began + self._resend_s
+        if outcome.unsent:
+            return  # it says nothing of whether the target takes anything
+        if outcome.reason is None:
+            if self._in_vain:
+                _LOG.info("%s takes firing alerts again", self.name)
+            self._in_vain = 0
+            return
+        self._in_vain += 1
+        if self._in_vain == 1:
+            _LOG.warning("%s did not take what still fires: %s", self.name, outcome.reason)
+        # The rule `undelivered` goes by the number of the attempt.
+        now, reason = self._now(), f"{outcome.reason} ({len(messages):,} that still fire)"
+        stand_in = resending(self.name, now)
+        self._report(Delivery(stand_in, self.name, self._in_vain, FAILED, reason, outcome.duration_ms, now))
 
-    def _log(self, decided: Sequence[TransitionRow], outcome: AttemptOutcome, pause: float) -> None:
+    def _log(self, decided: Sequence[Transition], outcome: AttemptOutcome, pause: float) -> None:
         first = decided[0]
         what = f"{first.state} of {first.rule} ({first.transition_id}"
         what += ")" if len(decided) == 1 else f" and {len(decided) - 1:,} more)"
@@ -235,17 +248,15 @@ class DeliveryQueue:
             reason = f"{reason} (a digest of {len(items):,})"
         for item in items[:1] if result == FAILED else items:
             attempt, duration = (None, None) if outcome.unsent else (item.attempts, outcome.duration_ms)
-            key = self._open.incident(item.decided.alert_id) if item.repeat else message.incident
-            key = key if result == DELIVERED else None
-            self._report(Delivery(item.decided, self.name, attempt, result, reason, duration, now, key, item.repeat))
+            key = message.incident if result == DELIVERED else None
+            self._report(Delivery(item.decided, self.name, attempt, result, reason, duration, now, key))
 
     def _keep_open(self, items: Sequence[Item], message: Message) -> None:
         for item in items:
             transition = item.decided
             if transition.state == FIRING:
-                if not item.repeat:  # (The end must close the incident that the first message has opened.)
-                    self._open.begin(transition.alert_id, message.incident or transition.alert_id)
-                self._told[transition.alert_id] = SentAlert(transition, self._now(), item.repeat or 0)
+                self._open.begin(transition.alert_id, message.incident or transition.alert_id)
+                self._told[transition.alert_id] = transition
             else:
                 self._open.end(transition.alert_id)
                 self._told.pop(transition.alert_id, None)
@@ -259,10 +270,10 @@ class DeliveryQueue:
         """
         with self._changed:
             while not self._stopped:
-                self._ask_gate()
+                self._ask_routing()
                 self._drop()
                 now = time.monotonic()
-                if self._resending is not None and self._resending.at <= now:
+                if self._resend_at <= now:
                     return []
                 ready = self._ready()
                 # The item refused last lets others go first: the message may be wrong, not the target.
@@ -270,60 +281,44 @@ class DeliveryQueue:
                 due = [item for item in due if item not in self._refused] or due
                 if due and self._rests_until <= now:
                     return self._chosen(due)
-                # Holds and repetitions need no timer: each poll of the alerter wakes the queue.
-                times = [max(item.due, self._rests_until) for item in ready]
-                first = min(times if self._resending is None else [*times, self._resending.at], default=None)
-                self._changed.wait(None if first is None else first - now)
+                # Holds need no timer: each poll of the alerter wakes the queue.
+                first = min([self._resend_at, *(max(item.due, self._rests_until) for item in ready)])
+                self._changed.wait(None if first == math.inf else first - now)
             return None
 
     def _chosen(self, due: Sequence[Item]) -> list[Item]:
-        """Those of the items that make the next message: alerts first, then repetitions."""
-        first = [item for item in due if not item.repeat]
-        waiting = {item.decided.alert_id: item for item in first or due}
+        """Those of the items that make the next message."""
+        waiting = {item.decided.alert_id: item for item in due}
         decided = [item.decided for item in waiting.values()]
-        found = chosen(decided, self._open, self._sender.reads, self._digest_above, repeated=not first)
+        found = chosen(decided, self._open, self._sender.reads, self._digest_above)
         return [waiting[transition.alert_id] for transition in found]
 
-    def _ask_gate(self) -> None:
+    def _ask_routing(self) -> None:
         """Ask what holds each item back: new ones at once, all of them once a second."""
-        if self._gate is None:
+        if self._routing is None:
             return
         now = self._now()
         every = abs(now - self._asked_at) >= _ASK_AGAIN_MS
-        for item in self._items:
-            if every or not item.asked:
-                self._ask(self._gate, item, now)
         if every:
             self._asked_at = now
-            self._repeat(self._gate, now)
+        for item in self._items:
+            if every or not item.asked:
+                self._ask(self._routing, item, now)
 
-    def _ask(self, gate: Gate, item: Item, now: int) -> None:
+    def _ask(self, routing: Routing, item: Item, now: int) -> None:
         item.asked = True
         # An end is neither refused nor held: no incident must stay open.
         if item.decided.state != FIRING:
             return
-        item.refusal = gate.refusal(item.decided)
+        item.refusal = routing.refusal(self.name, item.decided)
         if item.refusal is not None:
             return
-        held = gate.hold(item.decided, now)
-        if held is not None and item.hold != held and not item.repeat:
+        held = routing.hold(item.decided, now)
+        if held is not None and item.hold != held:
             self._report(Delivery(item.decided, self.name, None, HELD, held, None, now))
         if held is None and item.hold is not None:
             item.born = now
         item.hold = held
-
-    def _repeat(self, gate: Gate, now: int) -> None:
-        """Add a repetition of each alert whose time has come, if it may be sent now."""
-        if not self._fresh or self._resending is not None:
-            return
-        waiting = {item.decided.alert_id for item in self._items}
-        for alert_id, told in self._told.items():
-            every = gate.repeat_ms(told.decided)
-            if every is None or alert_id in waiting or alert_id in self._ended or now - told.at < every:
-                continue
-            if gate.hold(told.decided, now) is None:
-                self._items.append(Item(told.decided, now, repeat=told.repeats + 1))
-                self._items[-1].asked = True
 
     def _ready(self) -> list[Item]:
         """The oldest item of each occurrence, unless it is held, or waits for newer rounds."""
@@ -351,14 +346,13 @@ class DeliveryQueue:
                 continue
             outcome, reason = found
             dropped.append(item)
-            if decided.closes:
+            if decided.ended:
                 self._ended.discard(decided.alert_id)
                 self._open.end(decided.alert_id)
                 self._told.pop(decided.alert_id, None)
             if outcome == GIVEN_UP:
                 _LOG.error("gave up notifying %s of %s (%s)", self.name, decided.rule, decided.transition_id)
-            if not item.repeat:
-                self._report(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, self._now()))
+            self._report(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, self._now()))
         if dropped:
             self._remove(dropped)
 
@@ -366,24 +360,21 @@ class DeliveryQueue:
         """Outcome and reason of an item that is not to be sent; None for one that is."""
         decided = item.decided
         is_over = decided.state == FIRING and decided.alert_id in self._ended
-        if item.repeat and is_over:
-            return SKIPPED, "it is over"
-        if item.hold is None and max(decided.decided, item.born) < oldest:
+        if item.hold is None and max(decided.decided_time, item.born) < oldest:
             return GIVEN_UP, f"it could not be delivered within {self._retry.give_up_ms // 1000} s"
         if is_over and item.late:
             return SKIPPED, "it was found late and is no longer true" if decided.late else "it is no longer true"
         if is_over and item.hold is not None and not item.attempts:
             return SKIPPED, f"it was over before it could be sent ({item.hold})"
-        if not item.repeat:
-            if decided.closes and decided.alert_id not in self._open and decided.alert_id not in waiting:
-                return SKIPPED, "its firing was not sent"
-            if item.refusal is not None and decided.alert_id not in self._open:
-                return SKIPPED, item.refusal
-        return None
+        if decided.alert_id in self._open:
+            return None
+        if decided.ended and decided.alert_id not in waiting:
+            return SKIPPED, "its firing was not sent"
+        return None if item.refusal is None else (SKIPPED, item.refusal)
 
     def _remove(self, items: Iterable[Item]) -> None:
-        gone = {id(item) for item in items}
-        self._items = [item for item in self._items if id(item) not in gone]
+        gone = set(items)
+        self._items = [item for item in self._items if item not in gone]
 
     def _report(self, delivery: Delivery) -> None:
         self._results.put(delivery)

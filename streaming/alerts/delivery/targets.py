@@ -8,13 +8,11 @@ Apprise 2.2.0; the tests check the requests that they send.
 Names are plain text: nothing in a message acts at a target, whatever the name of a group or a topic contains. Mentions,
 tags and links act in many services, in each by its own rules, and also where Apprise sends a text as it is: a
 zero-width space separates the characters that would act together, everywhere. Marks (`*`, `_`, ...) only change how a
-name looks: they are escaped where the service reads markdown and Apprise treats it as text; the other conversions are
-Apprise's own. One thing remains: some services turn a bare host name (`a.example`) into a link to that host.
+name looks, and some services turn a bare host name (`a.example`) into a link to that host: both remain.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -30,7 +28,16 @@ from apprise import Apprise, NotifyBase, NotifyFormat
 from apprise.conversion import convert_between
 from apprise.plugins import url_to_dict
 
-from streaming.alerts.delivery.messages import CLOSES, INCIDENTS, OPENS, PEOPLE, RECORDS, AttemptOutcome, Message
+from streaming.alerts.delivery.messages import (
+    CLOSES,
+    GOES_ON,
+    INCIDENTS,
+    OPENS,
+    PEOPLE,
+    RECORDS,
+    AttemptOutcome,
+    Message,
+)
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
 
@@ -48,13 +55,6 @@ class _Incident:
     key: str
     opens: str
     closes: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unsent:
-    """A message that is not to be sent to a service, with the reason."""
-
-    reason: str
 
 
 _TRIGGER = _Incident("dedup", "trigger", "resolve")
@@ -86,27 +86,9 @@ _THREADS: Final[Mapping[str, str]] = {
     "hassios": "nid",
 }
 
-# The title is the topic: a thread of its own, whose name must be the same in every state.
-_TOPICS: Final = frozenset({"zulip"})
 
-# RFC 5322, 3.6.4: mails that refer to the same message are shown as one thread.
-_MAIL: Final = frozenset({"mailto", "mailtos"})
-
-
-def has_incidents(schema: str) -> bool:
-    """Whether messages to a service open and close incidents there (schema of its URL, in lower case)."""
-    return schema in _INCIDENTS or schema in _ONLY_OPENS
-
-
-def title_and_body(schema: str, message: Message) -> tuple[str, str]:
-    """Title and body as a service shows them (schema of its URL, in lower case)."""
-    if schema in _TOPICS:
-        return message.subject, f"{message.state}: {message.body}"
-    return message.title, message.body
-
-
-def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dict[str, Any] | Unsent:
-    """A plug-in's arguments for a message, in addition to those of its URL.
+def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dict[str, Any] | None:
+    """A plug-in's arguments for a message, in addition to those of its URL; None for one that is not to be sent.
 
     Args:
         schema: Schema of the target's URL, in lower case.
@@ -116,17 +98,14 @@ def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dic
     if message.incident is None:
         return {}
     if schema in _ONLY_OPENS:
-        a_log = schema == "betterstack" and given.get("host")
-        return {} if a_log or message.act == OPENS else Unsent("this service can be sent only the start of an incident")
+        return {} if message.act == OPENS else None
     service = _INCIDENTS.get(schema)
     if service is not None:
-        if message.act not in (OPENS, CLOSES):
-            return Unsent("other alerts of its incident are still firing")
+        if message.act == GOES_ON:
+            return None
         return {service.key: message.incident, "action": service.closes if message.act == CLOSES else service.opens}
     if schema in _THREADS:
         return {_THREADS[schema]: given.get(_THREADS[schema]) or message.incident}
-    if schema in _MAIL:
-        return {"headers": {"References": f"<{message.incident}@evenkeel>", **(given.get("headers") or {})}}
     if schema == "jira":
         # The plug-in closes only what the same object opened, by an id that it keeps in memory; otherwise it sends
         # nothing and reports success. So each state is an alert of its own, recognisable by its entity.
@@ -154,27 +133,16 @@ _ACTIVE = re.compile(
 LINK_LINES: Final = frozenset({"page", "runbook"})
 """Names of the lines of a message that have nothing but a link of ours."""
 
-# Services that read markdown, to which Apprise sends it as text.
-_READS_MARKDOWN: Final = frozenset({"discord", "mmost", "mmosts", "revolt"})
-
-# Services that read markdown in the title too, of which Apprise converts only the body.
-_READS_MARKDOWN_IN_TITLES: Final = frozenset({"workflow", "workflows"})
-
-_MARKS = re.compile(r"([\\`*_~|#>\[\]])")
-
 
 def inert(text: str) -> str:
     """The text without anything that mentions, links or marks up; looks the same."""
     return _ACTIVE.sub(lambda found: found[0] + _PART, text)
 
 
-def written(
-    schema: str, service: NotifyBase, title: str, body: str, links: Sequence[str] = ()
-) -> tuple[str, str, NotifyFormat]:
+def written(service: NotifyBase, title: str, body: str, links: Sequence[str] = ()) -> tuple[str, str, NotifyFormat]:
     """Title and body in the format that a service reads.
 
     Args:
-        schema: Schema of the target's URL, in lower case.
         service: Its plug-in.
         title: One line of text.
         body: Lines of text.
@@ -183,31 +151,15 @@ def written(
     Returns:
         Both, and the format for `notify`, which must not convert again: some plug-ins skip that step.
     """
-    title = inert(title)
+    lines = []
+    for line in body.split("\n"):
+        name, _, rest = line.partition(": ")
+        lines.append(line if name in LINK_LINES and rest in links else inert(line))
     reads = service.resolve_format(NotifyFormat.TEXT)
     as_read: Callable[[str], str] = partial(convert_between, NotifyFormat.TEXT, reads)
-    if schema in _READS_MARKDOWN and reads == NotifyFormat.TEXT:
-        return _escaped(title), _except(links, body, lambda text: _escaped(inert(text))), reads
-    body = _except(links, body, inert)
-    if service.title_maxlen <= 0:  # the title becomes a part of the body
-        title = as_read(title)
-    elif schema in _READS_MARKDOWN_IN_TITLES:
-        title = _escaped(title)
-    return title, as_read(body), reads
-
-
-def _except(links: Sequence[str], text: str, change: Callable[[str], str]) -> str:
-    """A text, changed but for lines that end with one of our links after their name ("page: https://...")."""
-    lines = []
-    for line in text.split("\n"):
-        name, sign, rest = line.partition(": ")
-        is_link = bool(sign) and rest in links and name in LINK_LINES
-        lines.append(line if is_link else change(line))
-    return "\n".join(lines)
-
-
-def _escaped(text: str) -> str:
-    return _MARKS.sub(r"\\\1", text)
+    title = inert(title)
+    # Without a title of its own the service gets it as a part of the body.
+    return as_read(title) if service.title_maxlen <= 0 else title, as_read("\n".join(lines)), reads
 
 
 # Apprise's own JSON, XML and form targets, which can carry fields beside title and text.
@@ -250,14 +202,14 @@ class DeliveryTarget:
         self.reads = PEOPLE
         if self._schema in _WITH_FIELDS:
             self.reads = RECORDS
-        elif has_incidents(self._schema):
+        elif self._schema in _INCIDENTS or self._schema in _ONLY_OPENS:
             self.reads = INCIDENTS
 
     def send(self, message: Message) -> AttemptOutcome:
         """Send a message, once."""
         found = arguments_of(self._schema, self._given, message)
-        if isinstance(found, Unsent):
-            return AttemptOutcome(found.reason, 0, unsent=True)
+        if found is None:
+            return AttemptOutcome("its incident goes on there, or can only be opened", 0, unsent=True)
         began = time.monotonic()
         _SAID.lines = []
         try:
@@ -275,29 +227,16 @@ class DeliveryTarget:
     def status(self) -> None:
         """Nothing: a service cannot be asked without sending something."""
 
-    def shown(self, message: Message) -> str:
-        """A message as this target would get it, as lines of text; without the URL."""
-        if self.reads == RECORDS:
-            fields = {"title": message.title, "message": message.body, "type": message.kind.value, **message.fields}
-            return json.dumps(fields, indent=2, ensure_ascii=False)
-        service = Apprise.instantiate(dict(self._given), suppress_exceptions=True)
-        title, body = title_and_body(self._schema, message)
-        if service is not None:
-            title, body, _ = written(self._schema, service, title, body, message.links)
-        found = arguments_of(self._schema, self._given, message)
-        also = [f"({found.reason})"] if isinstance(found, Unsent) else [f"({k}: {v})" for k, v in found.items()]
-        return "\n".join([title, body, *also])
-
     def _send(self, given: dict[str, Any], message: Message) -> bool:
         if self.reads == RECORDS:
             given["payload"] = {**message.fields, **(given.get("payload") or {})}
         service = Apprise.instantiate(given, suppress_exceptions=True)
         if service is None:
             return False
-        title, body = title_and_body(self._schema, message)
         if self.reads == RECORDS:
-            return bool(service.notify(title=title, body=body, notify_type=message.kind, body_format=NotifyFormat.TEXT))
-        title, body, form = written(self._schema, service, title, body, message.links)
+            title, body, form = message.title, message.body, NotifyFormat.TEXT
+            return bool(service.notify(title=title, body=body, notify_type=message.kind, body_format=form))
+        title, body, form = written(service, message.title, message.body, message.links)
         return bool(
             service.notify(title=title, body=body, notify_type=message.kind, body_format=form, body_passthrough=False)
         )

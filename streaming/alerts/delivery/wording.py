@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from streaming.alerts.transitions import TransitionRow
+from streaming.alerts.transitions import Transition
 from streaming.config import Owner, owner_of
 from streaming.terminal import age, counted, visible
 
@@ -50,15 +50,15 @@ class Wording:
     tables: Mapping[str, str] = field(default_factory=dict)
     runbooks: Mapping[str, str] = field(default_factory=dict)
 
-    def owner(self, about: TransitionRow) -> str | None:
+    def owner(self, about: Transition) -> str | None:
         """The team that owns the group; None for nobody."""
         return None if about.group_id is None else owner_of(about.group_id, self.owners)
 
-    def link(self, about: TransitionRow) -> str | None:
+    def link(self, about: Transition) -> str | None:
         """The page as of the alert: the decision that drifted, the group, or the rule."""
         if self.public_url is None:
             return None
-        at = datetime.fromtimestamp((about.since if about.time is None else about.time) / 1000, UTC)
+        at = datetime.fromtimestamp((about.since if about.round_time is None else about.round_time) / 1000, UTC)
         asked = {"cluster": about.cluster}
         path = ["alerts", about.rule]
         if about.group_id is not None:
@@ -81,7 +81,7 @@ class Wording:
         """The rule's runbook."""
         return self.runbooks.get(rule)
 
-    def command(self, about: TransitionRow) -> str | None:
+    def command(self, about: Transition) -> str | None:
         """What a person would type next, quoted for a POSIX shell (bash where a name has unprintable characters).
 
         None where there is nothing to type. Evenkeel never runs it.
@@ -99,7 +99,7 @@ class Wording:
         sign = "=" if about.group_id[:1] == "-" else " "
         return f"kafka-consumer-groups {to} --describe{more} --group{sign}{quoted(about.group_id)}"
 
-    def before(self, about: TransitionRow) -> str | None:
+    def before(self, about: Transition) -> str | None:
         """What changed just before, in one line; None where nothing is known."""
         return "; ".join(_happened(about)) or None
 
@@ -107,7 +107,7 @@ class Wording:
 PLAIN: Final = Wording()
 
 
-def _happened(about: TransitionRow) -> Iterator[str]:
+def _happened(about: Transition) -> Iterator[str]:
     found, now = about.circumstances, about.since
     if found.rebalance is not None:
         why = f" ({', '.join(found.rebalance.causes)})" if found.rebalance.causes else ""
@@ -122,7 +122,7 @@ def _happened(about: TransitionRow) -> Iterator[str]:
         why = "" if found.brokers else ": a broker restarted or went away"
         yield f"the coordinator of {counted(found.coordinators, 'group')} moved in the half hour before{why}"
     for mark in found.marks[-_MOST_MARKS:]:
-        yield f"mark {_apart(mark.time, now)}: {visible(mark.text)} ({visible(mark.made_by, 60)})"
+        yield f"mark {_apart(mark.mark_time, now)}: {visible(mark.text)} ({visible(mark.made_by, 60)})"
 
 
 def _apart(time: int, now: int) -> str:

@@ -9,23 +9,14 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from streaming.alerts.judging.chunks import (
-    AT,
-    AT_LEAST,
-    AT_MOST,
-    COLUMNS,
-    LOSES_AT_LEAST,
-    LOSES_AT_MOST,
-    Chunk,
-    FeedRound,
-)
-from streaming.alerts.judging.firing import AlertKey, Observed, RuleRow, Subject
+from streaming.alerts.judging.feed import AT, AT_LEAST, AT_MOST, COLUMNS, LOSES_AT_LEAST, LOSES_AT_MOST, Chunk
+from streaming.alerts.judging.firing import AlertKey, FeedRound, Observed, RuleRow, Subject
 from streaming.alerts.judging.itself import Largest
 from streaming.alerts.rules.expressions import connect, fetched, fill
 from streaming.alerts.rules.rules import (
@@ -140,17 +131,17 @@ class Conditions:
                 if kept is None or kept[0] <= order:
                     by_round[at][rule.name, seen.subject.entity] = (order, seen)
         return [
-            Observed(r.number, r.time, r.interval_ms, tuple(seen for _, seen in found.values()), r.elapsed)
-            for r, found in zip(chunk.rounds, by_round, strict=True)
+            Observed(one, tuple(seen for _, seen in found.values()))
+            for one, found in zip(chunk.rounds, by_round, strict=True)
         ]
 
-    def events(self, rows: Mapping[str, pa.Table], at: FeedRound | None, since: int) -> Observed:
+    def events(self, rows: Mapping[str, pa.Table], at: FeedRound | None, now: int) -> Observed:
         """Judge new rows of events: only true ones are returned, one per rule and subject.
 
         Args:
             rows: By table.
             at: The newest round; None before the first.
-            since: Used where there is no round: now, ms.
+            now: The alerter's clock, ms.
         """
         found: dict[AlertKey, tuple[_Age, RuleRow]] = {}
         for rule in self._rules:
@@ -160,10 +151,10 @@ class Conditions:
                 key = rule.name, seen.subject.entity
                 if seen.condition and (key not in found or found[key][0] <= age):
                     found[key] = (age, seen)
-        return replace(_nothing(at, since), seen=tuple(seen for _, seen in found.values()))
+        return Observed(at, tuple(seen for _, seen in found.values()), now)
 
     def by_clock(
-        self, cluster: str, newest: pa.Table | None, at: FeedRound | None, since: int, known: ByClock
+        self, cluster: str, newest: pa.Table | None, at: FeedRound | None, now: int, known: ByClock
     ) -> Observed:
         """Judge the rules by the clock.
 
@@ -171,12 +162,12 @@ class Conditions:
             cluster: The cluster.
             newest: The newest row of `rounds`; None before the first.
             at: The same; None before the first.
-            since: Used where there is no round: now, ms.
+            now: The alerter's clock, ms.
             known: What the alerter knows by itself.
         """
         schema = next((r.table.arrow_schema for r in self._rules if r.by_clock), None)
         if schema is None:
-            return _nothing(at, since)
+            return Observed(at, now=now)
         row = newest if newest is not None else schema.empty_table()
         if row.num_rows == 0:
             row = pa.Table.from_pylist([{"cluster": cluster}], schema=schema)
@@ -196,7 +187,7 @@ class Conditions:
             if rule.by_clock
             for _, _, found in self._judge(rule, row, {(rule.name, "{}")})
         ]
-        return replace(_nothing(at, since), seen=tuple(seen))
+        return Observed(at, tuple(seen), now)
 
     def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[AlertKey]) -> list[tuple[int, _Age, RuleRow]]:
         # TRY: a row on which an expression fails (a cast, an overflow) is not known; the others are.
@@ -264,7 +255,3 @@ def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) 
         for subject in subjects
         for number in ended.get(subject.group_id, ())
     ]
-
-
-def _nothing(at: FeedRound | None, since: int) -> Observed:
-    return Observed(None, since, 0) if at is None else Observed(at.number, at.time, at.interval_ms, elapsed=at.elapsed)

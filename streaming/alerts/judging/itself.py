@@ -18,15 +18,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from streaming.alerts.exceptions import AnotherAlerterError, LostTrackError
-from streaming.alerts.judging.chunks import FeedRound
+from streaming.alerts.judging.firing import FeedRound
 from streaming.lifecycle import room_log
 from streaming.process import LeaseStoreError
 from streaming.stores import cause_of
-from streaming.tables import ALL_TABLES, DataFile, DeltaLogTail, LakeUnreadableError, LakeUnwritableError, table_named
+from streaming.tables import ALL_TABLES, DeltaLogTail, LakeUnreadableError, LakeUnwritableError, table_named
 from streaming.terminal import printable
-
-# Files tried for the newest round when all are new to us: nearly always the newest one has it.
-_TRIED = 20
 
 # The pace of the rounds is measured over this time: long enough for three rounds of the default interval.
 _PACE_S: Final = 60.0
@@ -40,34 +37,20 @@ class NewestRound:
 
     def __init__(self, lake: str, cluster: str) -> None:
         """Prepare; nothing is read before `read`."""
-        self._cluster = cluster
-        self._log_tail = DeltaLogTail(lake.rstrip("/"), table_named("rounds"), "round_time")
-        self._broken: LakeUnreadableError | None = None
+        self._of_cluster = pc.field("cluster") == cluster
+        self._log_tail = DeltaLogTail(lake, table_named("rounds"))
 
     def read(self) -> int | None:
-        """The largest number in files that are new since the last call; None where there is none.
+        """The largest number in files that are new since the last call (at first: in the newest); None without one.
 
         Raises:
-            LakeUnreadableError: The table cannot be read, or none of its newest files.
+            LakeUnreadableError: The table, or one of these files, cannot be read.
         """
         new = self._log_tail.read_new_files()
-        self._broken = None
-        if not new.is_snapshot:
-            return max((n for file in new.files if (n := self._newest_of(file)) is not None), default=None)
-        # Not only the newest file: the newest readable one, so that a broken file does not hide the others.
-        found = next((n for file in new.files[:_TRIED] if (n := self._newest_of(file)) is not None), None)
-        if found is None and self._broken is not None:
-            self._log_tail.forget()
-            raise self._broken
-        return found
-
-    def _newest_of(self, file: DataFile) -> int | None:
-        try:
-            rows = self._log_tail.read([file], ("cluster", "round"))
-        except LakeUnreadableError as error:
-            self._broken = error
+        files = new.files[:1] if new.is_snapshot else new.files
+        if not files:
             return None
-        newest: pa.Scalar = pc.max(rows.filter(pc.equal(rows["cluster"], self._cluster))["round"])
+        newest: pa.Scalar = pc.max(self._log_tail.read(files, ("round",), self._of_cluster)["round"])
         found: int | None = newest.as_py()
         return found
 
@@ -123,7 +106,7 @@ class Liveness:
 
     def judged(self, newest: FeedRound | None) -> None:
         """Take the newest round that the rules were judged by."""
-        if newest is None or newest.elapsed is None:
+        if newest is None:
             return
         if not self._reads or newest.elapsed != self._reads[-1].elapsed:
             self._reads.append(_Read(self._steady(), newest.elapsed))

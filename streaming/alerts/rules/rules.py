@@ -28,13 +28,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, NoReturn
 
 import duckdb
 import pyarrow as pa
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.routes import KEYS, UNSAID, RuleRoute, route_of
 from streaming.alerts.rules.expressions import (
     Expression,
     ExpressionError,
@@ -43,8 +43,9 @@ from streaming.alerts.rules.expressions import (
     is_compared_once,
     placeholders,
 )
-from streaming.config import SEVERITIES, Thresholds, read_rules_file, rules_file
+from streaming.config import Severity, Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named, with_parameters
+from streaming.terminal import printable
 from streaming.times import DAY_MS
 
 SILENT_S, UNJUDGED_S, UNJUDGED_REASON = "silent_s", "unjudged_s", "unjudged_reason"
@@ -86,15 +87,57 @@ EVENTS = ("gaps", "quarantine", "alert_deliveries")
 
 _EVENTS = {name: table_named(name) for name in EVENTS}
 
-_KEYS = ("name", "enabled", "view", "when", "for", "per", "keep", "severity", "labels", "value", "message", *KEYS)
-_NEEDED = ("name", "view", "when", "severity", "message")
-
 # How long an alert over events lasts after the last of them, unless the rule says otherwise.
 _KEEP_MS = 3_600_000
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FOR = re.compile(r"(\d+)\s*(ms|s|m|h|d|rounds?)")
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS}
+
+
+def _sql(given: object) -> object:
+    # YAML reads `when: true` as a boolean and `value: 3` as a number; both are SQL as well.
+    return str(given).lower() if isinstance(given, bool | int | float) else given
+
+
+def _hold(given: object) -> tuple[int, int]:
+    found = _FOR.fullmatch(given.strip()) if isinstance(given, str) else None
+    if found is None:
+        message = f"{given!r} is neither a duration (30s, 5m, 1h) nor a number of rounds (6 rounds)"
+        raise ValueError(message)
+    number, unit = int(found[1]), found[2]
+    return (0, number) if unit.startswith("round") else (number * _UNITS_MS[unit], 0)
+
+
+def _keep(given: object) -> int:
+    hold_ms, hold_rounds = _hold(given)
+    if hold_rounds or not hold_ms:
+        message = f"{given!r} is not a duration (30s, 5m, 1h)"
+        raise ValueError(message)
+    return hold_ms
+
+
+_Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+_Sql = Annotated[str, BeforeValidator(_sql), Field(pattern=r"\S")]
+
+
+class _Given(BaseModel):
+    """One rule as it is written."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    name: _Name
+    enabled: StrictBool = True
+    view: str
+    when: _Sql
+    hold: Annotated[tuple[int, int], BeforeValidator(_hold)] = Field(default=(0, 0), alias="for")
+    per: tuple[str, ...] | None = None
+    keep: Annotated[int | None, BeforeValidator(_keep)] = None
+    severity: Severity
+    labels: dict[_Name, str] = Field(default_factory=dict)
+    value: _Sql | None = None
+    message: str = Field(pattern=r"\S")
+    targets: tuple[str, ...] | None = None
+    runbook_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +158,8 @@ class Rule:
         key: Columns that identify what an alert is about, beside the cluster.
         keep_ms: For a rule over events: how long after the last true row it resolves, by the rounds' clock; 0 for a
             rule over current rows.
-        route: What it says of its delivery.
+        targets: Names of the targets of its alerts; None leaves it to the routes.
+        runbook_url: What to do, as a URL; None for none.
         enabled: Whether it is judged.
     """
 
@@ -131,7 +175,8 @@ class Rule:
     columns: frozenset[str]
     key: tuple[str, ...]
     keep_ms: int = 0
-    route: RuleRoute = UNSAID
+    targets: tuple[str, ...] | None = None
+    runbook_url: str | None = None
     enabled: bool = True
 
     @property
@@ -192,24 +237,23 @@ def _rule(
     name = given.get("name") if isinstance(given, dict) else None
     place = name if isinstance(name, str) else f"number {number}"
     try:
-        if not isinstance(given, dict):
-            _refuse("it must have keys: " + ", ".join(_KEYS))
-        return _checked(connection, given, thresholds)
+        return _checked(connection, _Given.model_validate(given), thresholds)
     except ExpressionError as error:
-        raise RulesError(file, place, str(error)) from None
+        reason = str(error)
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"{'.'.join(map(str, first['loc'])) or 'all of it'}: {printable(first['msg'])}"
+    raise RulesError(file, place, reason)
 
 
 def _refuse(reason: str) -> NoReturn:
     raise ExpressionError(reason)
 
 
-def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thresholds: Mapping[str, float]) -> Rule:
-    name, view, severity, message = _texts(given)
-    table = _VIEWS.get(view) or _EVENTS.get(view)
+def _checked(connection: duckdb.DuckDBPyConnection, given: _Given, thresholds: Mapping[str, float]) -> Rule:
+    table = _VIEWS.get(given.view) or _EVENTS.get(given.view)
     if table is None:
-        _refuse(f"it cannot read {view}, only {', '.join(_VIEWS)}, and the events {', '.join(_EVENTS)}")
-    if severity not in SEVERITIES:
-        _refuse(f"severity {severity!r} is not one of {', '.join(SEVERITIES)}")
+        _refuse(f"it cannot read {given.view}, only {', '.join(_VIEWS)}, and the events {', '.join(_EVENTS)}")
     schema = table.arrow_schema
     if table.name == "rounds":
         for column in CLOCK_FIELDS:
@@ -217,54 +261,43 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
     if table.name == "group_health":
         for name_over_time in sorted(OVER_TIME):
             schema = schema.append(pa.field(name_over_time, pa.float64()))
-    when = check(connection, schema, _bounded(_sql(given["when"], "when"), thresholds), ("BOOLEAN",))
+    when = check(connection, schema, _bounded(given.when, thresholds), ("BOOLEAN",))
     value = None
-    if given.get("value") is not None:
-        number = f"({_bounded(_sql(given['value'], 'value'), thresholds)})::DOUBLE"
-        value = check(connection, schema, number, ("DOUBLE",))
-    labels = _labels(given.get("labels"))
-    shown = _shown(message, labels, schema, view, has_value=value is not None)
-    hold_ms, hold_rounds = _hold(given.get("for"))
+    if given.value is not None:
+        value = check(connection, schema, f"({_bounded(given.value, thresholds)})::DOUBLE", ("DOUBLE",))
+    labels = tuple(sorted(given.labels.items()))
+    shown = _shown(given.message, labels, schema, given.view, has_value=value is not None)
+    is_event = given.view in _EVENTS
     rule = Rule(
-        name=name,
+        name=given.name,
         table=table,
         when=when,
-        hold_ms=hold_ms,
-        hold_rounds=hold_rounds,
-        severity=severity,
+        hold_ms=given.hold[0],
+        hold_rounds=given.hold[1],
+        severity=given.severity,
         labels=labels,
         value=value,
-        message=message,
+        message=given.message,
         columns=when.columns | (value.columns if value is not None else set()) | shown,
-        key=_per(given.get("per"), table, is_event=view in _EVENTS),
-        keep_ms=_keep(given.get("keep"), is_event=view in _EVENTS),
-        route=route_of(given),
-        enabled=_enabled(given.get("enabled")),
+        key=tuple(column for column in table.key if column != "cluster") if given.per is None else given.per,
+        keep_ms=given.keep or (_KEEP_MS if is_event else 0),
+        targets=given.targets and tuple(dict.fromkeys(given.targets)),
+        runbook_url=given.runbook_url,
+        enabled=given.enabled,
     )
-    _check_time(rule, view)
+    for key, written in (("per", given.per), ("keep", given.keep)):
+        if written is not None and not is_event:
+            _refuse(f"{key} is for events only: an alert on current state is about one row, and ends with it")
+    names = {column.name for column in table.columns} - {"cluster"}
+    if not set(rule.key) <= names:
+        _refuse(f"per must be a list of columns of {table.name}")
+    _check_time(rule, given.view)
     bounded = sorted(OVER_TIME & rule.columns)
     if len(bounded) > 1:
         _refuse(f"{' and '.join(bounded)} are known as bounds: use one of them in a rule")
     if bounded and not is_compared_once(connection, when.sql, bounded[0]):
         _refuse(f"{bounded[0]} is known as bounds: compare it once in when, with <, <=, > or >=")
     return rule
-
-
-def _texts(given: dict[Any, Any]) -> tuple[str, str, str, str]:
-    """Check the keys of a rule; returns its name, view, severity and message."""
-    unknown = [str(key) for key in given if key not in _KEYS]
-    if unknown:
-        _refuse(f"it has no key {unknown[0]!r}, only {', '.join(_KEYS)}")
-    for key in _NEEDED:
-        if key not in given:
-            _refuse(f"it has no {key}")
-    texts = {key: given[key] for key in ("name", "view", "severity", "message")}
-    for key, text in texts.items():
-        if not isinstance(text, str) or not text.strip():
-            _refuse(f"{key} must be a text")
-    if not _NAME.fullmatch(texts["name"]):
-        _refuse("a name consists of lowercase letters, digits and '_', and starts with a letter")
-    return texts["name"], texts["view"], texts["severity"], texts["message"]
 
 
 def _shown(
@@ -300,65 +333,3 @@ def _bounded(sql: str, thresholds: Mapping[str, float]) -> str:
         return f"({thresholds[name]!r}::DOUBLE)"
 
     return with_parameters(sql, number)
-
-
-def _per(given: object, table: Table, *, is_event: bool) -> tuple[str, ...]:
-    if given is None:
-        return tuple(column for column in table.key if column != "cluster")
-    names = [column.name for column in table.columns if column.name != "cluster"]
-    if not is_event:
-        _refuse("per is for events only: an alert on current state is about one row")
-    if not isinstance(given, list) or not all(name in names for name in given):
-        _refuse(f"per must be a list of columns of {table.name}")
-    return tuple(given)
-
-
-def _keep(given: object, *, is_event: bool) -> int:
-    if not is_event:
-        if given is not None:
-            _refuse("keep is for events only: an alert on current state ends when its condition does")
-        return 0
-    if given is None:
-        return _KEEP_MS
-    found = _FOR.fullmatch(given.strip()) if isinstance(given, str) else None
-    if found is None or found[2].startswith("round") or int(found[1]) == 0:
-        _refuse(f"keep {given!r} is not a duration (30s, 5m, 1h)")
-    return int(found[1]) * _UNITS_MS[found[2]]
-
-
-def _enabled(given: object) -> bool:
-    if given is not None and not isinstance(given, bool):
-        _refuse("enabled is true or false")
-    return given is not False
-
-
-def _sql(given: object, key: str) -> str:
-    # YAML reads `when: true` as a boolean and `value: 3` as a number; both are SQL as well.
-    if isinstance(given, bool | int | float):
-        return str(given).lower()
-    if not isinstance(given, str) or not given.strip():
-        _refuse(f"{key} must be an SQL expression")
-    return str(given).strip()
-
-
-def _labels(given: object) -> tuple[tuple[str, str], ...]:
-    if given is None:
-        return ()
-    if not isinstance(given, dict):
-        _refuse("labels must be names with values")
-    for name, value in given.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            _refuse(f"the label {name!r} must be a name of lowercase letters, digits and '_'")
-        if isinstance(value, dict | list) or value is None:
-            _refuse(f"the label {name} must be a text")
-    return tuple(sorted((name, str(value)) for name, value in given.items()))
-
-
-def _hold(given: object) -> tuple[int, int]:
-    if given is None:
-        return 0, 0
-    found = _FOR.fullmatch(given.strip()) if isinstance(given, str) else None
-    if found is None:
-        _refuse(f"for {given!r} is neither a duration (30s, 5m, 1h) nor a number of rounds (6 rounds)")
-    number, unit = int(found[1]), found[2]
-    return (0, number) if unit.startswith("round") else (number * _UNITS_MS[unit], 0)

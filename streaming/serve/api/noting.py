@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
-from streaming.notes import checked_mark, write_mark
+from streaming.notes import checked_mark, write_note
 from streaming.serve.model import Model
 from streaming.serve.page import problem, quoted
 from streaming.times import epoch_ms
@@ -120,7 +120,7 @@ def _write(model: Model, asked: NewMark) -> Response:
         return problem(400, "The time of a mark lies within the last year, and not in the future.")
     try:
         mark = checked_mark(cluster, asked.text, asked.group, epoch_ms(at), "api", asked.id)
-        write_mark(model.root, mark, epoch_ms(now))
+        write_note(model.root, mark, epoch_ms(now))
     except SetupError as error:
         return problem(400, str(error))
     except (EvenkeelError, OSError) as error:

@@ -91,11 +91,6 @@ ALERT_DELIVERIES: Final = Table(
             STRING,
             "Key of the incident at the target: alert_id, or the key of a digest; NULL where nothing was delivered",
         ),
-        Column(
-            "repeat",
-            INT,
-            "Number of the repetition of an alert that still fires; NULL for its first message",
-        ),
     ),
     key=("transition_id", "target"),
     newest_by=("attempt_time", "attempt"),

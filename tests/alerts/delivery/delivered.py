@@ -32,7 +32,7 @@ class Lake:
         self.writer.write(self._round, {"drift": [_verdict(group, verdict) for group, verdict in verdicts.items()]})
 
     def settings(self, **targets: str) -> Settings:
-        alerts = AlertSettings(targets=targets, look_ms=100, rules=self.folder / "alerts.yaml")
+        alerts = AlertSettings(targets=targets, poll_ms=100, rules=self.folder / "alerts.yaml")
         return Settings(cluster="c", lake=self.writer.root, alerts=alerts, job=JobSettings())
 
     @contextmanager

@@ -10,11 +10,11 @@ import pytest
 
 from streaming.alerts.decisions import Decisions
 from streaming.alerts.delivery import deliveries as module
-from streaming.alerts.delivery.deliveries import Deliveries, SentBefore
+from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import DELIVERED, FAILED, GIVEN_UP, HELD, SKIPPED, Delivery
-from streaming.alerts.transitions import TransitionRow
+from streaming.alerts.transitions import Transition
 from streaming.tables import LakeReader
-from tests.alerts.build import START, Writer
+from tests.alerts.build import START, Writer, transition
 
 Append = Callable[..., bool]
 
@@ -52,15 +52,12 @@ def test_after_a_commit_that_failed_each_outcome_is_there_once(
             deliveries.write([delivered("b")])
     deliveries.write([delivered("b"), delivered("c")])
     deliveries.write([delivered("d")])
-    rows = LakeReader(lake).rows("SELECT transition_id, outcome FROM alert_deliveries ORDER BY transition_id")
-    assert rows == [{"transition_id": f"{name} firing", "outcome": DELIVERED} for name in "abcd"]
+    rows = LakeReader(lake).rows("SELECT alert_id, outcome FROM alert_deliveries ORDER BY alert_id")
+    assert rows == [{"alert_id": name, "outcome": DELIVERED} for name in "abcd"]
 
 
-def firing(alert: str) -> TransitionRow:
-    return TransitionRow(
-        f"{alert} firing", alert, "c", "drift", "critical", "g", None, None, (), "firing", None, START, START, 1, False,
-        None, "g drifted", START,
-    )  # fmt: skip
+def firing(alert: str) -> Transition:
+    return transition(alert_id=alert, cluster="c", since=START, round_time=START, decided_time=START)
 
 
 def opened(lake: str) -> Deliveries:
@@ -71,11 +68,11 @@ def opened(lake: str) -> Deliveries:
 def test_what_was_sent_is_known_with_the_incident_that_its_first_message_opened(tmp_path: Path) -> None:
     deliveries = opened(Writer(tmp_path).root)
     first = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START, name) for name in "abc"]
-    again = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START + 1_000, "a", 1) for name in "abc"]
+    again = [Delivery(firing(name), "ops", 2, DELIVERED, None, 5, START + 1_000, "a") for name in "abc"]
     # Rows have no order in a table.
     deliveries.write([*again, *first])
     known = deliveries.know(["ops"], [], START + 2_000)["ops"]
-    assert known.sent == {name: SentBefore(name, START + 1_000, 1) for name in "abc"}
+    assert known.sent == {name: name for name in "abc"}
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def _started(lake: Lake, log: Path, **targets: str) -> subprocess.Popen[bytes]:
         "EVENKEEL_CLUSTER": "c",
         "EVENKEEL_LAKE": lake.writer.root,
         "EVENKEEL_ALERTS__RULES": str(lake.folder / "alerts.yaml"),
-        "EVENKEEL_ALERTS__LOOK_MS": "100",
+        "EVENKEEL_ALERTS__POLL_MS": "100",
         "EVENKEEL_ALERTS__TIMEOUT_MS": "30000",
     }
     with log.open("ab") as out:

@@ -21,7 +21,6 @@ from streaming.alerts.delivery.items import (
     OpenAlerts,
     RetryPolicy,
     message_for,
-    rule_incident,
 )
 from streaming.alerts.delivery.messages import (
     CLOSES,
@@ -36,22 +35,22 @@ from streaming.alerts.delivery.messages import (
 from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.exceptions import LostQueueError
-from streaming.alerts.transitions import TransitionRow
+from streaming.alerts.transitions import Transition, id_of
 from streaming.config import Owner
+from tests.alerts.build import transition
 
 pytestmark = pytest.mark.turn(6)
 
 _MANY = 5_000
 
-_DRIFT_KEY = rule_incident("c", "drift")
+_DRIFT_KEY = id_of("c", "drift")
 
 
-def _decided(name: str, state: str = "firing", *, rule: str = "drift", severity: str = "critical") -> TransitionRow:
+def _decided(name: str, state: str = "firing", *, rule: str = "drift", severity: str = "critical") -> Transition:
     now = round(time.time() * 1000)
-    group = name or None
-    return TransitionRow(
-        f"{rule} {name} {state}", f"{rule} {name}", "c", rule, severity, group, None, None, (), state, None,
-        now, now, 1, False, None, f"{name} {rule}", now,
+    return transition(
+        state, alert_id=f"{rule} {name}", cluster="c", rule=rule, severity=severity, group_id=name or None, since=now,
+        round_time=now, decided_time=now,
     )  # fmt: skip
 
 
@@ -91,9 +90,9 @@ class _Queue:
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self._wake = threading.Event()
         self.queue = DeliveryQueue("ops", way, retry, self._results, self._wake, digest_above)
-        self.queue.remember(sent or {}, {})
+        self.queue.remember(sent or {}, ())
 
-    def tell(self, *looks: Iterable[TransitionRow]) -> list[Delivery]:
+    def tell(self, *looks: Iterable[Transition]) -> list[Delivery]:
         """Offer the transitions of each pass after the previous ones were delivered; returns the deliveries."""
         for number, look in enumerate(looks):
             self.queue.offer(list(look), fresh=True)
@@ -108,7 +107,7 @@ class _Queue:
         return [self._results.get() for _ in range(self._results.qsize())]
 
 
-def _tell(way: _Way, *looks: Iterable[TransitionRow], sent: Mapping[str, str] | None = None) -> list[Delivery]:
+def _tell(way: _Way, *looks: Iterable[Transition], sent: Mapping[str, str] | None = None) -> list[Delivery]:
     return _Queue(way, sent).tell(*looks)
 
 
@@ -245,7 +244,7 @@ def test_a_digest_that_is_refused_is_one_row_and_tried_again() -> None:
 def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires(data: st.DataObject) -> None:
     """Compared with a model that only knows whether each alert's newest transition is a firing."""
     reads = data.draw(st.sampled_from([PEOPLE, INCIDENTS, RECORDS]))
-    looks: list[list[TransitionRow]] = []
+    looks: list[list[Transition]] = []
     firing: Counter[str] = Counter()
     for _ in range(data.draw(st.integers(1, 6))):
         look = []
@@ -255,19 +254,18 @@ def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires
             firing[f"{rule} {name}"] += 1
             made = _decided(name, "resolved" if ends else "firing", rule=rule)
             alert = f"{made.alert_id} {number}"
-            look.append(replace(made, alert_id=alert, transition_id=f"{alert} {made.state}"))
+            look.append(replace(made, alert_id=alert))
         looks.append(look)
     way = _Way(reads)
     rows = _Queue(way, digest_above=3).tell(*looks)
 
-    asked = [d.transition_id for look in looks for d in look]
-    assert sorted(row.decided.transition_id for row in rows) == sorted(asked)
-    where = {row.decided.transition_id: number for number, row in enumerate(rows)}
-    for transition in asked:
-        if transition.endswith("resolved"):
-            assert where[transition.replace("resolved", "firing")] < where[transition]
+    asked = [(d.alert_id, d.state) for look in looks for d in look]
+    told = [(row.decided.alert_id, row.decided.state) for row in rows]
+    assert sorted(told) == sorted(asked)
+    ended = {alert for alert, state in asked if state == "resolved"}
+    assert all(told.index((alert, "firing")) < told.index((alert, "resolved")) for alert in ended)
 
-    still = {key.rsplit(" ", 1)[0] for key in asked} - {key.rsplit(" ", 1)[0] for key in asked if "resolved" in key}
+    still = {alert for alert, _ in asked} - ended
     opened: set[str] = set()
     for message in way.messages:
         assert message.incident is not None

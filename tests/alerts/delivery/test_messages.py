@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 
 from streaming.alerts.delivery.messages import digest_of, message_of
-from streaming.alerts.transitions import TransitionRow
+from streaming.alerts.transitions import Transition
+from tests.alerts.build import transition
 
 _QUEUE = {"topic": "orders", "partition": 0}
 
 
-def _decided(entity: str = "", **more: Any) -> TransitionRow:
-    given: dict[str, Any] = {"topic": None, "partition": None, **more}
-    return TransitionRow(
-        "id", "alert", "c", "behind", "critical", "g", given["topic"], given["partition"], (), "firing", None,
-        1_700_000_000_000, 1_700_000_000_000, 1, False, None, "it is 500 behind", 1_700_000_000_000, entity=entity,
-    )  # fmt: skip
+def _decided(entity: str = "{}", **more: Any) -> Transition:
+    return transition(group_id="g", entity=entity, **more)
 
 
 def _key(broker: str) -> str:
@@ -32,7 +29,7 @@ def test_messages_about_queues_of_the_same_number_say_of_which_broker_each_is() 
     assert (of_a.fields["topic"], of_a.fields["partition"]) == ("orders", "0")
 
 
-@pytest.mark.parametrize("entity", ["", '{"group_id":"g","topic":"orders","partition":0}'])
+@pytest.mark.parametrize("entity", ["{}", '{"group_id":"g","topic":"orders","partition":0}'])
 def test_a_message_about_a_partition_of_kafka_says_nothing_of_a_broker(entity: str) -> None:
     message = message_of(_decided(entity, **_QUEUE))
     assert message.body.splitlines()[4:6] == ["topic: orders", "partition: 0"]
@@ -51,7 +48,7 @@ def test_a_message_about_a_partition_of_kafka_says_nothing_of_a_broker(entity: s
     ],
 )
 def test_a_digest_names_of_each_alert_what_there_is_of_topic_broker_and_partition(
-    decided: TransitionRow, name: str
+    decided: Transition, name: str
 ) -> None:
     assert digest_of([decided] * 11, "incident", "opens").body.splitlines()[2] == name
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.alerts.delivery.items import rule_incident
+from streaming.alerts.transitions import id_of
 from tests.alerts.build import DRIFT, rules
 from tests.alerts.delivery.delivered import Lake, until_idle
 from tests.alerts.services import Services
@@ -20,7 +20,7 @@ _NAMES = [f"g{n}" for n in range(_MANY)]
 _CHAT = f"discord://{'4' * 24}/{'t' * 64}"
 _PAGER = "pagerduty://integrationkey@apikey"
 
-_DRIFT_KEY = rule_incident("c", "drift")
+_DRIFT_KEY = id_of("c", "drift")
 
 
 def _pager(services: Services) -> list[tuple[str, str]]:

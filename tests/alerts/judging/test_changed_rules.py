@@ -58,7 +58,7 @@ def _restart(watched: Watched, folder: Path, *texts: str) -> None:
 
 
 def _active(watched: Watched) -> list[tuple[str, str]]:
-    return list(watched.alerter._evaluation._state.active)
+    return list(watched.alerter._judge._state.active)
 
 
 @pytest.mark.nightly

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.alerts.judging.firing import FiringState, Observed, RuleRow, Subject, Transition, step
+from streaming.alerts.judging.firing import FeedRound, FiringState, Observed, RuleRow, Subject, step
 from streaming.alerts.rules.rules import Rule
+from streaming.alerts.transitions import Transition
 from tests.alerts.build import BEHIND, INTERVAL, UNEVEN, rules, time_of
 
 _G, _H = (Subject(f'{{"group_id":"{name}"}}', name) for name in "gh")
@@ -35,14 +36,16 @@ def _seen(rule: str, sign: str, subject: Subject = _G, value: float | None = Non
     return RuleRow(rule, subject, truth, gone=sign == "x", value=value, message=f"{rule} {subject.group_id}")
 
 
-def _play(
-    state: FiringState, rule: str, timeline: _Timeline, interval: int = INTERVAL
-) -> tuple[FiringState, list[Transition]]:
+def _observed(number: int, *seen: RuleRow) -> Observed:
+    return Observed(FeedRound(number, time_of(number), INTERVAL, number * INTERVAL), seen)
+
+
+def _play(state: FiringState, rule: str, timeline: _Timeline) -> tuple[FiringState, list[Transition]]:
     """Play rounds, each with a sign: T true, F false, ? unknown, x closed, - no new row."""
     found: list[Transition] = []
     for number, sign in timeline:
         seen = () if sign == "-" else (_seen(rule, sign),)
-        state, transitions = step(state, Observed(number, time_of(number), interval, seen))
+        state, transitions = step(state, _observed(number, *seen))
         found += transitions
     return state, found
 
@@ -92,7 +95,7 @@ def test_a_time_without_rounds_counts_three_intervals_towards_for_and_no_more(ma
 
 def test_an_alert_knows_since_when_it_holds_and_what_it_came_from(made: dict[str, Rule]) -> None:
     _, found = _play(FiringState("c", made), "rounds", _numbered("FT--F"))
-    assert [(t.alert.since, t.from_state, t.time) for t in found] == [
+    assert [(t.since, t.from_state, t.round_time) for t in found] == [
         (time_of(1), None, time_of(1)),
         (time_of(1), "pending", time_of(3)),
         (time_of(1), "firing", time_of(4)),
@@ -102,8 +105,8 @@ def test_an_alert_knows_since_when_it_holds_and_what_it_came_from(made: dict[str
 def test_the_parts_of_an_occurrence_share_its_id_and_no_two_transitions_share_theirs(made: dict[str, Rule]) -> None:
     _, found = _play(FiringState("c", made), "rounds", _numbered("T--FT--F"))
     first, second = found[:3], found[3:]
-    assert len({t.alert.alert_id for t in first}) == len({t.alert.alert_id for t in second}) == 1
-    assert first[0].alert.alert_id != second[0].alert.alert_id
+    assert len({t.alert_id for t in first}) == len({t.alert_id for t in second}) == 1
+    assert first[0].alert_id != second[0].alert_id
     assert len({t.transition_id for t in found}) == len(found) == 6
     _, again = _play(FiringState("c", made), "rounds", _numbered("T--FT--F"))
     assert [t.transition_id for t in again] == [t.transition_id for t in found]
@@ -116,23 +119,23 @@ def test_the_message_is_that_of_the_round_that_fires_and_stays_when_it_ends(made
     texts = []
     for number, (sign, text) in enumerate([("T", "two"), ("T", "three"), ("T", "four"), ("T", "five"), ("F", "")]):
         seen = replace(_seen("rounds", sign), message=text, value=float(number))
-        state, found = step(state, Observed(number, time_of(number), INTERVAL, (seen,)))
-        texts += [(t.state, t.alert.message, t.value) for t in found]
+        state, found = step(state, _observed(number, seen))
+        texts += [(t.state, t.message, t.value) for t in found]
     assert texts == [("pending", "two", 0.0), ("firing", "four", 2.0), ("resolved", "four", 4.0)]
 
 
 def test_alerts_of_different_groups_and_rules_do_not_touch_each_other(made: dict[str, Rule]) -> None:
     state = FiringState("c", made)
-    state, _ = step(state, Observed(0, time_of(0), INTERVAL, (_seen("rounds", "T"), _seen("at_once", "T", _H))))
-    state, found = step(state, Observed(1, time_of(1), INTERVAL, (_seen("at_once", "F", _H),)))
-    assert [(t.rule, t.alert.subject, t.state) for t in found] == [("at_once", _H, "resolved")]
+    state, _ = step(state, _observed(0, _seen("rounds", "T"), _seen("at_once", "T", _H)))
+    state, found = step(state, _observed(1, _seen("at_once", "F", _H)))
+    assert [(t.rule, t.group_id, t.state) for t in found] == [("at_once", "h", "resolved")]
     assert list(state.active) == [("rounds", _G.entity)]
 
 
 def test_an_alert_whose_rule_was_taken_away_is_gone(made: dict[str, Rule]) -> None:
     state, _ = _play(FiringState("c", made), "at_once", [(0, "T")])
     without = replace(state, rules={"rounds": made["rounds"]})
-    state, found = step(without, Observed(1, time_of(1), INTERVAL))
+    state, found = step(without, _observed(1))
     assert [(t.rule, t.state, t.from_state) for t in found] == [("at_once", "gone", "firing")]
     assert not state.active
 
@@ -140,15 +143,15 @@ def test_an_alert_whose_rule_was_taken_away_is_gone(made: dict[str, Rule]) -> No
 def test_a_second_look_at_the_same_round_lets_no_time_pass(made: dict[str, Rule]) -> None:
     state, _ = _play(FiringState("c", made), "rounds", _numbered("T-"))
     for _ in range(5):
-        state, found = step(state, Observed(1, time_of(1), INTERVAL))
+        state, found = step(state, _observed(1))
         assert found == ()
 
 
 def test_before_the_first_round_only_the_clock_can_fire(made: dict[str, Rule]) -> None:
-    state, found = step(FiringState("c", made), Observed(None, time_of(0), 0, (_seen("at_once", "T"),)))
+    state, found = step(FiringState("c", made), Observed(None, (_seen("at_once", "T"),), time_of(0)))
     assert [(t.state, t.round) for t in found] == [("firing", None)]
-    assert state.round is None
-    state, found = step(state, Observed(7, time_of(7), INTERVAL, (_seen("at_once", "F"),)))
+    assert state.newest is None
+    state, found = step(state, _observed(7, _seen("at_once", "F")))
     assert [(t.state, t.round) for t in found] == [("resolved", 7)]
 
 
@@ -171,9 +174,9 @@ def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
         for (r, s), sign in zip(keys, signs, strict=True):
             if sign != "-":
                 newest[r, s.entity] = sign
-        state, found = step(state, Observed(number, time_of(number), INTERVAL, given_rows))
+        state, found = step(state, _observed(number, *given_rows))
         for t in found:
-            key = (t.rule, t.alert.subject.entity)
+            key = (t.rule, t.entity)
             before, began = live.get(key, (None, number))
             assert t.from_state == before
             if t.state in ("pending", "firing"):
@@ -183,7 +186,7 @@ def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
             else:
                 assert newest[key] == ("x" if t.state == "gone" else "F")
                 del live[key]
-        assert {key: state for key, (state, _) in live.items()} == {k: a.state for k, a in state.active.items()}
+        assert {key: state for key, (state, _) in live.items()} == {k: a.alert.state for k, a in state.active.items()}
 
 
 def test_lag_of_a_partition_is_an_alert_of_its_own(tmp_path: Path) -> None:

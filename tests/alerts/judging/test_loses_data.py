@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streaming.alerts.judging.chunks import AT, LOSES_AT_LEAST, LOSES_AT_MOST, Chunk, FeedRound, Standing
 from streaming.alerts.judging.conditions import Conditions
+from streaming.alerts.judging.feed import AT, LOSES_AT_LEAST, LOSES_AT_MOST, Chunk, Standing
+from streaming.alerts.judging.firing import FeedRound
 from streaming.alerts.rules.rules import RulesError, load_rules
 from streaming.config import SHIPPED_RULES
 from streaming.tables import table_named

@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.alerts.judging.chunks import Chunk, FeedRound
-from streaming.alerts.judging.evaluation import Evaluation, Remembered
-from streaming.alerts.judging.firing import Active, AlertKey, FiringState, Observed, RuleRow, Subject, Transition, step
+from streaming.alerts.judging.feed import Chunk
+from streaming.alerts.judging.firing import Active, AlertKey, FeedRound, FiringState, Observed, RuleRow, Subject, step
+from streaming.alerts.judging.judge import Judge, Remembered
 from streaming.alerts.rules.rules import Rule
-from streaming.alerts.transitions import CLOSED, PENDING
+from streaming.alerts.transitions import Transition
 from tests.alerts.build import INTERVAL, UNEVEN, rules, time_of
 
 _SUBJECTS = [Subject(f'{{"group_id":"{name}"}}', name) for name in "gh"]
 
 _Signs = tuple[str, ...]
+
+
+def _round(number: int) -> FeedRound:
+    return FeedRound(number, time_of(number), INTERVAL, number * INTERVAL)
 
 
 class _Rows:
@@ -59,14 +64,11 @@ class _Rows:
         if "current" in chunk.rows:
             by_round[first] = {key: row for n in range(first + 1) for key, row in self.seen(n).items()}
         wanted = {*active, *(key for seen in by_round.values() for key, row in seen.items() if row.condition)}
-        return [
-            Observed(r.number, r.time, r.interval_ms, tuple(s for k, s in by_round[r.number].items() if k in wanted))
-            for r in chunk.rounds
-        ]
+        return [Observed(r, tuple(s for k, s in by_round[r.number].items() if k in wanted)) for r in chunk.rounds]
 
     def _chunk(self, numbers: Sequence[int]) -> Chunk:
         rows = {"rounds": pa.table({"round": list(numbers)})}
-        return Chunk(tuple(FeedRound(n, time_of(n), INTERVAL) for n in numbers), rows)
+        return Chunk(tuple(map(_round, numbers)), rows)
 
 
 class _NoEvents:
@@ -80,13 +82,10 @@ def _stored(active: dict[AlertKey, Active], transitions: Sequence[Transition]) -
     """The table's knowledge after transitions: only the last row of each alert."""
     active = dict(active)
     for t in transitions:
-        key = (t.rule, t.alert.subject.entity)
-        if t.state in CLOSED:
-            del active[key]
+        if t.ended:
+            del active[t.rule, t.entity]
         else:
-            since_round = t.round if t.state == PENDING else None
-            stored = Active(t.alert.subject, t.alert.severity, t.state, t.alert.alert_id, t.alert.since, since_round)
-            active[key] = replace(stored, value=t.value, message=t.alert.message, labels=t.alert.labels)
+            active[t.rule, t.entity] = Active(t)
     return active
 
 
@@ -113,26 +112,27 @@ def test_an_alerter_that_restarts_anywhere_tells_what_one_tells_that_never_stopp
     straight: list[Transition] = []
     state = FiringState("c", {rule.name: rule for rule in made})
     for number in range(len(rounds)):
-        state, found = step(state, Observed(number, time_of(number), INTERVAL, tuple(rows.seen(number).values())))
+        state, found = step(state, Observed(_round(number), tuple(rows.seen(number).values())))
         straight += found
 
     told: list[Transition] = []
     active: dict[AlertKey, Active] = {}
     decided: int | None = None
-    evaluation = None
+    judge = None
     while rows.closed < len(rounds):
         rows.closed = min(len(rounds), rows.closed + data.draw(st.integers(1, 4)))
-        if evaluation is None or data.draw(st.booleans()):
-            evaluation = Evaluation("c", made, rows, rows, _NoEvents(), 0)  # type: ignore[arg-type]
-            evaluation.begin(Remembered(decided, active), 0)
-        transitions = evaluation.judge_new_rounds()
+        if judge is None or data.draw(st.booleans()):
+            judge = Judge("c", made, rows, rows, _NoEvents(), 0)  # type: ignore[arg-type]
+            judge.begin(Remembered(decided, active), 0)
+        transitions = judge.judge_new_rounds()
         # The progress is stored with each transition, and otherwise now and then.
         if transitions or data.draw(st.booleans()):
             told += transitions
-            active, decided = _stored(active, transitions), evaluation.round
+            active, decided = _stored(active, transitions), judge.round
 
-    def shown(found: list[Transition]) -> list[tuple[object, ...]]:
-        rows = [(t.round, t.rule, t.alert.subject.group_id, t.state, t.from_state, t.transition_id) for t in found]
-        return sorted((*row, t.alert.since, t.alert.message) for row, t in zip(rows, found, strict=True))
+    def shown(found: list[Transition]) -> list[tuple[Any, ...]]:
+        return sorted(
+            (t.round, t.rule, t.group_id, t.state, t.from_state, t.transition_id, t.since, t.message) for t in found
+        )
 
     assert shown(told) == shown(straight)

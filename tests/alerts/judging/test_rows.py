@@ -11,8 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from streaming.alerts.exceptions import LostTrackError
-from streaming.alerts.judging.chunks import Chunk
-from streaming.alerts.judging.rows import EventFeed, Feed
+from streaming.alerts.judging.feed import Chunk, EventFeed, Feed
 from streaming.tables import named_to_arrow, table_named
 from tests.alerts.build import Writer, time_of
 from tests.empty_lake import empty_lake

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from streaming.alerts import Alerter
-from streaming.alerts.judging.chunks import AT, AT_LEAST, AT_MOST, COLUMNS, FeedRound, Standing
+from streaming.alerts.judging.feed import AT, AT_LEAST, AT_MOST, COLUMNS, Standing
+from streaming.alerts.judging.firing import FeedRound
 from streaming.alerts.rules.rules import Rule
 from streaming.config import Settings
 from streaming.tables import table_named
@@ -129,16 +130,16 @@ def rows(number: int, *found: dict[str, Any], time: int | None = None) -> pa.Tab
     return pa.Table.from_pylist(given, schema=SCHEMA)
 
 
-def a_round(number: int, time: int | None = None, elapsed: int | None = -1) -> FeedRound:
+def a_round(number: int, time: int | None = None, elapsed: int | None = None) -> FeedRound:
     at = time_of(number) if time is None else time
-    return FeedRound(number, at, INTERVAL, number * INTERVAL if elapsed == -1 else elapsed)
+    return FeedRound(number, at, INTERVAL, number * INTERVAL if elapsed is None else elapsed)
 
 
 def judged(found: pa.Table) -> list[tuple[int, float | None, float | None]]:
     return [(row[AT], row[AT_LEAST], row[AT_MOST]) for row in found.sort_by(AT).to_pylist()]
 
 
-def standing(elapsed: dict[int, int | None] | None = None) -> Standing:
+def standing(elapsed: dict[int, int] | None = None) -> Standing:
     made = Standing(SCHEMA)
     made.begin(elapsed or {})
     return made
@@ -199,9 +200,3 @@ def test_a_row_of_a_round_that_nobody_saw_ages_the_same_however_the_rounds_come(
     held = standing()
     assert [one for r in rounds for one in judged(held.at([r], old if r.number == 6 else rows(0)))] == at_once
     assert [at_least for _, at_least, _ in at_once] == [5.0, 15.0, 25.0, 35.0, 545.0]
-
-
-def test_rows_of_an_older_release_without_elapsed_time_go_by_the_rounds_times() -> None:
-    held = standing()
-    held.at([a_round(0, elapsed=None)], rows(0, behind("g", 5.0, 15.0)))
-    assert judged(held.at([a_round(3, elapsed=None)], rows(0))) == [(3, 35.0, 45.0)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streaming.notes import GROUP, Mute, write_mute
+from streaming.notes import GROUP, Mute, write_note
 from streaming.serve.api import MARKS, PREFIX
 from streaming.serve.api.noting import NotingRate
 from streaming.tables import LakeReader
@@ -71,7 +71,7 @@ def test_mutes_are_listed_until_they_are_over_for_the_last_time(served: Served, 
     for name, (begin, repeat) in begins.items():
         since = now + begin
         made = Mute(name, CLUSTER, GROUP, "billing", "a test", "ann", since, since + hour, repeat)
-        write_mute(str(tmp_path), made, now)
+        write_note(str(tmp_path), made, now)
     served.poll()
     listed = served.get(f"{PREFIX}/mutes", headers={"authorization": "Bearer r-secret"}).json()["items"]
     assert [row["mute_id"] for row in listed] == ["daily", "later"]

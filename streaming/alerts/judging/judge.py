@@ -7,18 +7,17 @@ there to the decided one again, silently, and has the same state as if it had ne
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.conditions import ByClock, Conditions
-from streaming.alerts.judging.firing import Active, AlertKey, FiringState, Observed, RuleRow, Transition, step
-from streaming.alerts.judging.rows import EVENTS_BACK_MS, EventFeed, Feed
+from streaming.alerts.judging.feed import EVENTS_BACK_MS, Chunk, EventFeed, Feed
+from streaming.alerts.judging.firing import Active, AlertKey, FeedRound, FiringState, RuleRow, step
 from streaming.alerts.rules.rules import SILENT_S, Rule
-from streaming.alerts.transitions import FIRING, PENDING
+from streaming.alerts.transitions import FIRING, PENDING, Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,8 @@ class Remembered:
     versions: Mapping[str, int] = field(default_factory=dict)
 
 
-class Evaluation:
-    """The state of one cluster's alerts.
+class Judge:
+    """The judge of one cluster's alerts.
 
     Call `begin` once, then `judge_new_rounds`, `judge_new_events` and `judge_by_clock` repeatedly.
     """
@@ -69,36 +68,29 @@ class Evaluation:
         self._found: list[Transition] = []
         self._left: dict[AlertKey, RuleRow] = {}
         self._newest_row: pa.Table | None = None
-        self._newest: FeedRound | None = None
         self._has_begun = False
         self.kept_round: int | None = None
         """The round that the tables record as decided."""
 
     @property
     def round(self) -> int | None:
-        """The newest round that was judged."""
-        return self._state.round
+        """Number of the newest round that was judged."""
+        return None if self.newest is None else self.newest.number
 
     @property
     def newest(self) -> FeedRound | None:
-        """The newest round that was read; None before the first."""
-        return self._newest
+        """The newest round that was judged; None before the first."""
+        return self._state.newest
 
     @property
     def is_silent(self) -> bool:
         """Whether a rule about silence fires."""
-        return any(
-            self._is_about_silence(rule) and not alert.orphaned for (rule, _), alert in self._state.active.items()
-        )
+        about = {name for name, rule in self._rules.items() if SILENT_S in rule.when.columns}
+        return any(rule in about and not known.orphaned for (rule, _), known in self._state.active.items())
 
     def by_clock(self, rule: str) -> bool:
         """Whether a rule is judged by the clock."""
-        known = self._rules.get(rule)
-        return known is not None and known.by_clock
-
-    def _is_about_silence(self, rule: str) -> bool:
-        known = self._rules.get(rule)
-        return known is not None and SILENT_S in known.when.columns
+        return rule in self._rules and self._rules[rule].by_clock
 
     def begin(self, remembered: Remembered, now: int) -> None:
         """Continue from the decisions; `judge_new_rounds` then returns what is new.
@@ -112,56 +104,52 @@ class Evaluation:
         Raises:
             LostTrackError: The tables changed meanwhile in a way that requires a new start.
         """
-        remembered = replace(remembered, active={key: self._claimed(*key, a) for key, a in remembered.active.items()})
-        known = (self._state, self._newest, self._newest_row, self._left)
+        active = {key: self._claimed(*key, known) for key, known in remembered.active.items()}
         if not self._has_begun:
-            by_clock = {key: alert for key, alert in remembered.active.items() if self.by_clock(key[0])}
-            known = (replace(self._state, active=by_clock), *known[1:])
-        try:
-            self._events.begin(remembered.versions, now - min(self._look_back_ms, EVENTS_BACK_MS))
-            self._begin(remembered)
-        except BaseException:
-            self._state, self._newest, self._newest_row, self._left = known
-            self._found = []
-            raise
-        self._has_begun = True
-
-    def _claimed(self, rule: str, entity: str, alert: Active) -> Active:
-        """The alert; orphaned where its rule was given another view, whose rows never speak of what it is about."""
-        known = self._rules.get(rule)
-        return alert if known is None or known.may_be_about(entity) else replace(alert, orphaned=True)
-
-    def _begin(self, remembered: Remembered) -> None:
+            self._has_begun = True
+            by_clock = {key: known for key, known in active.items() if self.by_clock(key[0])}
+            self._state = replace(self._state, active=by_clock)
+        self._events.begin(remembered.versions, now - min(self._look_back_ms, EVENTS_BACK_MS))
+        self._begin(remembered.round, active)
         self.kept_round = remembered.round
-        self._state = FiringState(self._cluster, self._rules)
-        self._newest_row = self._newest = None
-        self._found = []
+
+    def _claimed(self, rule: str, entity: str, known: Active) -> Active:
+        """The alert; orphaned where its rule was given another view, whose rows never speak of what it is about."""
+        now = self._rules.get(rule)
+        return known if now is None or now.may_be_about(entity) else replace(known, orphaned=True)
+
+    def _begin(self, decided: int | None, active: Mapping[AlertKey, Active]) -> None:
         pending = [
-            a.since_round for a in remembered.active.values() if a.state == PENDING and a.since_round is not None
+            known.alert.round
+            for known in active.values()
+            if known.alert.state == PENDING and known.alert.round is not None
         ]
-        since = None if remembered.round is None else min([remembered.round, *pending])
-        latest: dict[AlertKey, RuleRow] = {}
+        since = None if decided is None else min([decided, *pending])
+        state, latest = FiringState(self._cluster, self._rules), dict[AlertKey, RuleRow]()
+        found: list[Transition] = []
+        newest_row: pa.Table | None = None
+        # Rounds up to the decided one are judged once more, in silence.
         again = True
         for chunk in self._feed.begin(since, self._look_back_ms):
-            if self._newest is None and (since is None or chunk.rounds[0].number != since):
+            if state.newest is None and (since is None or chunk.rounds[0].number != since):
                 # Nothing was ever decided, or the round no longer exists.
-                self._state = replace(self._state, active=dict(remembered.active))
-                again = False
+                state, again = replace(state, active=active), False
+            newest_row = _newest_row(chunk)
             # A rule that has not judged a row yet must also see the row that replaces it, even if false there.
-            for observed in self._judge_all(chunk, {*self._state.active, *remembered.active, *latest}):
+            for observed in self._conditions.rounds(chunk, {*state.active, *active, *latest}):
                 if not again:
-                    self._advance(replace(observed, seen=_merged(latest, observed.seen)))
+                    state, news = step(state, replace(observed, seen=_merged(latest, observed.seen)))
+                    found += news
                     latest = {}
                     continue
                 latest |= {(seen.rule, seen.subject.entity): seen for seen in observed.seen}
-                self._state, _ = step(self._state, observed)
-                if observed.round == remembered.round:
-                    self._state = replace(self._state, active=_reconciled(self._state, remembered))
+                state, _ = step(state, observed)
+                if state.newest is not None and state.newest.number == decided:
                     # A rule may be new, or changed: it judges the current rows once more.
-                    again = False
+                    state, again = replace(state, active=_reconciled(state, active)), False
         if again:
-            self._state = replace(self._state, active=dict(remembered.active))
-        self._left = latest
+            state = replace(state, active=active)
+        self._state, self._newest_row, self._left, self._found = state, newest_row, latest, found
 
     def judge_new_rounds(self) -> list[Transition]:
         """Judge the new rounds.
@@ -169,13 +157,14 @@ class Evaluation:
         Raises:
             LostTrackError: Start again with `begin`.
         """
-        found, self._found = self._found, []
-        chunk = self._feed.poll(None if self._newest is None else self._newest.number)
+        chunk = self._feed.poll(self.round)
         if chunk is not None:
-            for observed in self._judge_all(chunk, {*self._state.active, *self._left}):
-                self._advance(replace(observed, seen=_merged(self._left, observed.seen)))
+            self._newest_row = _newest_row(chunk)
+            for observed in self._conditions.rounds(chunk, {*self._state.active, *self._left}):
+                self._state, news = step(self._state, replace(observed, seen=_merged(self._left, observed.seen)))
+                self._found += news
                 self._left = {}
-            found, self._found = found + self._found, []
+        found, self._found = self._found, []
         return found
 
     @property
@@ -192,42 +181,36 @@ class Evaluation:
         rows = self._events.poll()
         if not rows:
             return []
-        self._state, found = step(self._state, self._conditions.events(rows, self._newest, now))
+        self._state, found = step(self._state, self._conditions.events(rows, self.newest, now))
         return list(found)
 
     def judge_by_clock(self, now: int, known: ByClock) -> list[Transition]:
         """Judge the rules by the clock (`now` in ms)."""
-        observed = self._conditions.by_clock(self._cluster, self._newest_row, self._newest, now, known)
+        observed = self._conditions.by_clock(self._cluster, self._newest_row, self.newest, now, known)
         self._state, found = step(self._state, observed)
         return list(found)
 
-    def _judge_all(self, chunk: Chunk, active: Collection[AlertKey]) -> list[Observed]:
-        rounds = chunk.rows["rounds"]
-        self._newest = chunk.rounds[-1]
-        self._newest_row = rounds.filter(pc.equal(rounds["round"], self._newest.number)).slice(0, 1)
-        return self._conditions.rounds(chunk, active)
 
-    def _advance(self, observed: Observed) -> None:
-        self._state, found = step(self._state, observed)
-        self._found.extend(found)
+def _newest_row(chunk: Chunk) -> pa.Table:
+    rounds = chunk.rows["rounds"]
+    return rounds.filter(pc.equal(rounds["round"], chunk.rounds[-1].number)).slice(0, 1)
 
 
-def _merged(latest: dict[AlertKey, RuleRow], seen: tuple[RuleRow, ...]) -> tuple[RuleRow, ...]:
-    new = {(s.rule, s.subject.entity): s for s in seen}
-    return tuple((latest | new).values())
+def _merged(latest: Mapping[AlertKey, RuleRow], seen: tuple[RuleRow, ...]) -> tuple[RuleRow, ...]:
+    return tuple({**latest, **{(one.rule, one.subject.entity): one for one in seen}}.values())
 
 
-def _reconciled(state: FiringState, remembered: Remembered) -> dict[AlertKey, Active]:
+def _reconciled(state: FiringState, active: Mapping[AlertKey, Active]) -> dict[AlertKey, Active]:
     """The alerts as the tables have them; for pending ones, how long they have held comes from the new count."""
-    found: dict[AlertKey, Active] = {}
-    for key, alert in remembered.active.items():
+    found = dict(active)
+    for key, known in active.items():
         again = state.active.get(key)
         if again is None:
-            found[key] = alert
-        elif alert.state == FIRING:
-            found[key] = replace(alert, known=again.known)
-        elif again.alert_id == alert.alert_id:
-            found[key] = replace(again, state=PENDING)
-        else:
-            found[key] = alert
+            continue
+        if known.alert.state == FIRING:
+            found[key] = replace(known, known=again.known)
+        elif again.alert.alert_id == known.alert.alert_id:
+            shown = again.alert
+            alert = replace(known.alert, value=shown.value, message=shown.message, labels=shown.labels)
+            found[key] = replace(again, alert=alert)
     return found

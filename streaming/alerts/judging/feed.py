@@ -8,31 +8,182 @@ Rounds are ordered by their numbers. Their times are only displayed: one that a 
 nothing for those after it. For rows that belong to no round (`gaps`, `quarantine`, `alert_deliveries`), the position in
 a table is a version of it, which is committed with the decisions that follow from its rows: so a restart misses
 none and repeats none.
+
+Two measures of a group move with the time: how far it is behind, and in how long it loses data. `group_health` says
+how far behind a group was at the round of its row, and has no new row while nothing moves. A rule about it is judged at
+every round, over the row with the time added that has passed since (`Standing`). It is known as bounds as well: the
+elapsed time stands still while no round closes, and the rounds' own times jump with a wrong clock. The lower bound
+grows by the smaller of the two, the upper bound by the larger; what counts down does so the other way round, to 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.exceptions import LostTrackError
-from streaming.alerts.judging.chunks import COLUMNS, Chunk, FeedRound, Standing
-from streaming.alerts.judging.firing import passed_ms
+from streaming.alerts.judging.firing import FeedRound, passed_ms
 from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.rules.rules import TIME_BEHIND
 from streaming.lifecycle import room_log
-from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table, in_memory, table_named
+from streaming.tables import HEARTBEAT, DataFile, DeltaLogTail, LakeUnreadableError, Table, in_memory, table_named
 from streaming.times import DAY_MS, epoch_ms
 
 _LOG = room_log(__name__)
 
-_ANY_ROUND = 2**63 - 1
+AT: Final = "_at"
+"""Number of the round at which a row is judged."""
 
-# Time columns of the tables; the tail requires them, but nothing here uses them.
-_TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}
+AT_LEAST: Final = "_at_least"
+AT_MOST: Final = "_at_most"
+"""How far the group is behind at that round, s: NULL if that is not known, infinite if it has no upper bound."""
+
+LOSES_AT_LEAST: Final = "_loses_at_least"
+LOSES_AT_MOST: Final = "_loses_at_most"
+"""In how long the group loses data at that round, s: NULL if neither bound is known, infinite if never."""
+
+COLUMNS: Final = frozenset(
+    {
+        "time_behind_seconds_min",
+        "time_behind_seconds_max",
+        "time_behind_topic",
+        "time_behind_reason",
+        "loses_data_in_seconds_min",
+        "loses_data_in_seconds_max",
+        "loses_data_reason",
+    }
+)
+"""Columns of `group_health` that are needed, beside key, round and `ended`."""
+
+_ELAPSED = "_elapsed"
+
+# Reasons for which nothing will be lost.
+_SAFE = "coalesce(loses_data_reason IN ('keeps_up', 'no_retention'), false)"
+
+_LOSES = f"(NOT {_SAFE} AND coalesce(loses_data_in_seconds_min, loses_data_in_seconds_max) IS NOT NULL)"
+
+_BEHIND = (
+    "NOT ended AND time_behind_seconds_min IS NOT NULL "
+    "AND (time_behind_topic IS NOT NULL OR time_behind_reason IS NOT NULL)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rounds in order, with what the rules judge at them.
+
+    Attributes:
+        rounds: The rounds.
+        rows: By table the rows that they changed (columns of `Feed`, unordered).
+        standing: Rows of `group_health` as `Standing.at` gives them; None if no rule needs them.
+    """
+
+    rounds: tuple[FeedRound, ...]
+    rows: Mapping[str, pa.Table] = field(default_factory=dict)
+    standing: pa.Table | None = None
+
+
+class Standing:
+    """The current rows of groups that are behind. Call `begin` first, then `at` with successive rounds."""
+
+    def __init__(self, schema: pa.Schema, *, only_losing: bool = False) -> None:
+        """Prepare.
+
+        Args:
+            schema: Columns of the rows of `group_health`.
+            only_losing: No rule reads how far a group is behind: then only those that lose data change with time.
+        """
+        self._schema = schema
+        self._moves = f"{_BEHIND} AND {_LOSES}" if only_losing else _BEHIND
+        self._rows = schema.append(pa.field(_ELAPSED, pa.int64())).empty_table()
+        self._elapsed: dict[int, int] = {}
+
+    def begin(self, elapsed: Mapping[int, int]) -> None:
+        """Forget all rows.
+
+        Args:
+            elapsed: Elapsed time of rounds before the first one that will be judged, ms, by number.
+        """
+        self._rows = self._rows.slice(0, 0)
+        self._elapsed = dict(elapsed)
+
+    def at(self, rounds: Sequence[FeedRound], rows: pa.Table) -> pa.Table:
+        """The rows to judge at each of these rounds.
+
+        Args:
+            rounds: Rounds in order, at least one.
+            rows: The new rows of these rounds, and of rounds that were passed over.
+
+        Returns:
+            Each new row at the first round that has it, and those of groups that are behind at each later round until
+            another row takes their place; with the columns `AT`, `AT_LEAST`, `AT_MOST`, `LOSES_AT_LEAST` and
+            `LOSES_AT_MOST`.
+        """
+        known = {**self._elapsed, **{r.number: r.elapsed for r in rounds}}
+        self._elapsed = {rounds[-1].number: rounds[-1].elapsed}
+        names = ", ".join(f'"{name}"' for name in self._schema.names)
+        # A row of a round that nobody has seen is taken to be of the first of these, and stays so.
+        with in_memory() as connection:
+            connection.register("standing", self._rows)
+            connection.register("news", rows.select(self._schema.names))
+            numbers = [*known.keys()], [*known.values()]
+            connection.register("known", _numbers(number=numbers[0], elapsed=numbers[1]))
+            listed = [[one.number for one in rounds], [one.time for one in rounds], [one.elapsed for one in rounds]]
+            connection.register("rounds", _numbers(number=listed[0], time=listed[1], elapsed=listed[2]))
+            connection.execute(
+                f"""
+                CREATE OR REPLACE TEMP TABLE candidates AS
+                SELECT *, lead("round") OVER (PARTITION BY group_id ORDER BY "round") AS next FROM (
+                  SELECT {names}, {_ELAPSED} FROM standing
+                  UNION ALL
+                  SELECT {names}, coalesce(known.elapsed, {rounds[0].elapsed})
+                  FROM news LEFT JOIN known ON known.number = news."round"
+                )
+                """  # noqa: S608 - names of our own columns
+            )
+            judged = fetched(
+                connection,
+                f"""
+                WITH aged AS (
+                  SELECT {", ".join(f'c."{name}"' for name in self._schema.names)}, r.number AS "{AT}",
+                    r.time - epoch_ms(c.round_time) AS by_time,
+                    r.elapsed - c.{_ELAPSED} AS by_elapsed,
+                    {_BEHIND} AS behind, {self._moves} AS moves,
+                    row_number() OVER (PARTITION BY c.group_id, c."round" ORDER BY r.number) = 1 AS is_new
+                  FROM candidates AS c JOIN rounds AS r
+                    ON r.number >= c."round" AND (c.next IS NULL OR r.number < c.next)
+                )
+                SELECT {names}, "{AT}",
+                  time_behind_seconds_min
+                    + CASE WHEN behind THEN greatest(0, least(by_time, by_elapsed)) / 1000 ELSE 0 END AS "{AT_LEAST}",
+                  CASE WHEN time_behind_seconds_min IS NULL THEN NULL WHEN NOT behind THEN time_behind_seconds_max
+                    WHEN time_behind_seconds_max IS NULL OR by_time < 0 THEN 'infinity'::DOUBLE
+                    ELSE time_behind_seconds_max + greatest(by_time, by_elapsed) / 1000 END AS "{AT_MOST}",
+                  CASE WHEN {_SAFE} THEN 'infinity'::DOUBLE
+                    WHEN loses_data_in_seconds_min IS NULL AND loses_data_in_seconds_max IS NULL THEN NULL
+                    WHEN loses_data_in_seconds_min IS NULL OR by_time < 0 THEN 0
+                    ELSE greatest(0, loses_data_in_seconds_min - greatest(by_time, by_elapsed) / 1000)
+                    END AS "{LOSES_AT_LEAST}",
+                  CASE WHEN {_SAFE} THEN 'infinity'::DOUBLE
+                    WHEN loses_data_in_seconds_min IS NULL AND loses_data_in_seconds_max IS NULL THEN NULL
+                    WHEN loses_data_in_seconds_max IS NULL THEN 'infinity'::DOUBLE
+                    ELSE greatest(0, loses_data_in_seconds_max - greatest(0, least(by_time, by_elapsed)) / 1000)
+                    END AS "{LOSES_AT_MOST}"
+                FROM aged WHERE moves OR is_new
+                """,  # noqa: S608
+            )
+            left = f"SELECT {names}, {_ELAPSED} FROM candidates WHERE next IS NULL AND {self._moves}"  # noqa: S608
+            self._rows = fetched(connection, left).cast(self._rows.schema)
+        return judged
+
+
+def _numbers(**columns: list[int]) -> pa.Table:
+    return pa.table({name: pa.array(cells, pa.int64()) for name, cells in columns.items()})
+
 
 EVENTS_BACK_MS: Final = DAY_MS // 2
 """How far back a first start looks for events at most: files that compaction has replaced are kept for a day."""
@@ -44,21 +195,24 @@ class WaitingRows:
     def __init__(self, lake: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
         self._schema = pa.schema([table.arrow_schema.field(name) for name in columns])
         self._cluster = cluster
-        self._log_tail = DeltaLogTail(lake, table, "round_time")
+        self._log_tail = DeltaLogTail(lake, table)
         self._is_there = False
         self._after = -1
+        self.files: Collection[DataFile] = ()
         self.waiting = self._schema.empty_table()
 
-    def snapshot(self) -> Sequence[DataFile]:
-        """The present files, from which `read` continues; none if there is no table yet."""
+    def snapshot(self) -> None:
+        """Find the present files, from which `read` continues; none if there is no table yet."""
         self.waiting = self._schema.empty_table()
         self._log_tail.forget()
         found = self._log_tail.read_new_files()
-        self._is_there = found.is_snapshot
-        return found.files
+        self.files, self._is_there = found.files, found.is_snapshot
 
-    def rows(self, files: Collection[DataFile], after: int | None, until: int | None) -> pa.Table:
-        """Rows of the cluster in files, after a round and up to another (numbers, None for no bound)."""
+    def rows(self, after: int | None, until: int | None) -> pa.Table:
+        """Rows of the snapshot, after a round and up to another (numbers, None for no bound)."""
+        return self._rows(self.files, after, until)
+
+    def _rows(self, files: Collection[DataFile], after: int | None, until: int | None) -> pa.Table:
         # Delta need not know the bounds of a file: then it is read.
         chosen = [
             file
@@ -75,9 +229,10 @@ class WaitingRows:
             wanted &= pc.field("round") <= until
         return self._log_tail.read(chosen, self._schema.names, wanted).cast(self._schema)
 
-    def keep(self, rows: pa.Table, after: int) -> None:
-        """Let these rows wait, and of later ones only those newer than a round: the others were read."""
-        self.waiting, self._after = rows, after
+    def keep(self, after: int) -> None:
+        """Let the rows of the snapshot after a round wait, and of later ones only those: the others were read."""
+        self.waiting, self._after = self.rows(after, None), after
+        self.files = ()
 
     def read(self) -> None:
         """Add the rows of new files to `waiting`."""
@@ -88,7 +243,7 @@ class WaitingRows:
                 raise LostTrackError(message)
             self._is_there = self._is_there or new.is_snapshot
             if new.files:
-                self.waiting = pa.concat_tables([self.waiting, self.rows(new.files, self._after, None)])
+                self.waiting = pa.concat_tables([self.waiting, self._rows(new.files, self._after, None)])
         except LakeUnreadableError as error:
             raise LostTrackError(str(error)) from error
 
@@ -100,11 +255,6 @@ class WaitingRows:
         taken = self.waiting.filter(now)
         self.waiting = self.waiting.filter(pc.invert(now))
         return taken
-
-
-def _newest(file: DataFile) -> int:
-    """Number of the newest round in a file; of a file of unknown rounds, more than any."""
-    return file.rounds[1] if file.rounds is not None else _ANY_ROUND
 
 
 class EventFeed:
@@ -120,7 +270,7 @@ class EventFeed:
         """
         self._cluster = cluster
         self._columns = columns
-        self._log_tails = {name: DeltaLogTail(lake.rstrip("/"), table_named(name), _TIMES[name]) for name in columns}
+        self._log_tails = {name: DeltaLogTail(lake, table_named(name)) for name in columns}
         self._written_after = 0
 
     @property
@@ -157,9 +307,8 @@ class EventFeed:
             if not files:
                 continue
             table = table_named(name)
-            wanted = {"cluster", *table.key, *table.newest_by, *self._columns[name]}
-            rows = log_tail.read(files, wanted)
-            rows = rows.filter(pc.equal(rows["cluster"], self._cluster))
+            wanted = {*table.key, *table.newest_by, *self._columns[name]}
+            rows = log_tail.read(files, wanted, pc.field("cluster") == self._cluster)
             if rows.num_rows:
                 found[name] = rows
         return found
@@ -167,10 +316,6 @@ class EventFeed:
 
 # Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.
 _CHUNK_ROUNDS = 120
-
-# `lag` and `group_health` repeat their rows at a heartbeat, so every current key has a row within the last two.
-_WITH_HEARTBEAT = frozenset({"lag", "group_health"})
-
 _ALWAYS = ("round", "round_time")
 
 # A start reads rounds from files that were written so long before the newest one: more than two heartbeats of rounds.
@@ -201,7 +346,7 @@ class Feed:
             self._columns["drift"] |= {"incarnation"}
         self._columns["rounds"] |= {"interval_ms", "elapsed_ms"}
         self._tables: dict[str, WaitingRows] = {}
-        self._elapsed: dict[int, int | None] = {}
+        self._elapsed: dict[int, int] = {}
         # `rounds` first: rows of a round that it shows are then in the other tables.
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
@@ -209,17 +354,12 @@ class Feed:
                 {"ended"} if table.closes else set()
             )
             names = tuple(column.name for column in table.columns if column.name in wanted)
-            self._tables[name] = WaitingRows(lake.rstrip("/"), table, names, cluster)
+            self._tables[name] = WaitingRows(lake, table, names, cluster)
         health = self._columns.get("group_health", frozenset())
         self._standing = None
         if health >= COLUMNS:
             only_losing = TIME_BEHIND not in health
             self._standing = Standing(self._tables["group_health"].waiting.schema, only_losing=only_losing)
-
-    @property
-    def names(self) -> dict[str, tuple[str, ...]]:
-        """By table the columns that its rows have."""
-        return {name: tuple(table.waiting.schema.names) for name, table in self._tables.items()}
 
     def begin(self, since: int | None, look_back_ms: int, chunk_rounds: int = _CHUNK_ROUNDS) -> Iterator[Chunk]:
         """Read from a round on: first the rows current at it, then in chunks the rows after it.
@@ -235,28 +375,24 @@ class Feed:
         Raises:
             LostTrackError: The tables changed meanwhile in a way that requires a new start.
         """
-        sets = {name: table.snapshot() for name, table in self._tables.items()}
-        self._elapsed = {}
-        before, rounds = self._rounds(sets["rounds"], since, look_back_ms)
+        for table in self._tables.values():
+            table.snapshot()
+        before, rounds = self._rounds(since, look_back_ms)
         if self._standing is not None:
             self._standing.begin(self._elapsed)
-        if not rounds:
-            # There may be rows of rounds that are not closed yet: all of them still wait.
-            for name, found in sets.items():
-                self._keep(name, found, after=-1)
-            return
-        first = rounds[0]
-        current = {name: self._current(name, found, first.number, before) for name, found in sets.items()}
-        if "drift" in sets:
-            current["drift"] = _of_living(current["drift"], current["group_health"])
-        yield self._chunk((first,), current)
+        if rounds:
+            at = rounds[0].number
+            current = {name: self._current(name, at, before) for name in self._tables}
+            if "drift" in current:
+                current["drift"] = _of_living(current["drift"], current["group_health"])
+            yield self._chunk(rounds[:1], current)
         for start in range(1, len(rounds), chunk_rounds):
             piece = rounds[start : start + chunk_rounds]
-            after = rounds[start - 1].number
-            until = piece[-1].number
-            yield self._chunk(piece, {n: self._tables[n].rows(found, after, until) for n, found in sets.items()})
-        for name, found in sets.items():
-            self._keep(name, found, after=rounds[-1].number)
+            after, until = rounds[start - 1].number, piece[-1].number
+            yield self._chunk(piece, {name: table.rows(after, until) for name, table in self._tables.items()})
+        # Without rounds there may be rows of rounds that are not closed yet: all of them still wait.
+        for table in self._tables.values():
+            table.keep(rounds[-1].number if rounds else -1)
 
     def poll(self, newest: int | None) -> Chunk | None:
         """Read the new rows; None when no round has come since the newest (its number).
@@ -276,18 +412,22 @@ class Feed:
     def _chunk(self, rounds: tuple[FeedRound, ...], rows: Mapping[str, pa.Table]) -> Chunk:
         return Chunk(rounds, rows, self._standing.at(rounds, rows["group_health"]) if self._standing else None)
 
-    def _rounds(
-        self, found: Sequence[DataFile], since: int | None, look_back_ms: int
-    ) -> tuple[int | None, tuple[FeedRound, ...]]:
+    def _rounds(self, since: int | None, look_back_ms: int) -> tuple[int | None, tuple[FeedRound, ...]]:
         """Rounds from one on, or of the last `look_back_ms`.
 
         Returns:
             A round far enough before the first of them that every current key has a row after it (None when there is
             none so far back), and the rounds.
         """
-        oldest = max((file.written for file in found), default=0) - _WRITTEN_WITHIN_MS - 2 * look_back_ms
-        files = [file for file in found if file.written >= oldest or (since is not None and _newest(file) >= since)]
-        rounds = _as_rounds(self._tables["rounds"].rows(files, None, None))
+        table = self._tables["rounds"]
+        oldest = max((file.written for file in table.files), default=0) - _WRITTEN_WITHIN_MS - 2 * look_back_ms
+        table.files = [
+            file
+            for file in table.files
+            if file.written >= oldest or (since is not None and (file.rounds is None or file.rounds[1] >= since))
+        ]
+        rounds = _as_rounds(table.rows(None, None))
+        self._elapsed = {}
         if not rounds:
             return None, ()
         begin = next((at for at, one in enumerate(rounds) if one.number == since), None)
@@ -297,28 +437,16 @@ class Feed:
         self._elapsed = {r.number: r.elapsed for r in rounds[before or 0 : begin]}
         return None if before is None else rounds[before].number, tuple(rounds[begin:])
 
-    def _current(self, name: str, found: Sequence[DataFile], at: int, before: int | None) -> pa.Table:
+    def _current(self, name: str, at: int, before: int | None) -> pa.Table:
         """The newest row of each key at a round, ended keys included; `before` as `_rounds` returns it."""
-        oldest = at - 1 if name == "rounds" else before if name in _WITH_HEARTBEAT else None
-        return _newest_of(name, self._tables[name].rows(found, oldest, at))
-
-    def _keep(self, name: str, found: Sequence[DataFile], after: int) -> None:
-        table = self._tables[name]
-        table.keep(table.rows(found, after, None), after)
-
-
-def _newest_of(name: str, rows: pa.Table) -> pa.Table:
-    """The newest row of each key, by the table's order."""
-    table = table_named(name)
-    columns = ", ".join(f'"{column}"' for column in rows.column_names)
-    newest = ", ".join(f"{column} DESC" for column in table.newest_by)
-    sql = (
-        f"SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY {', '.join(table.key)} "  # noqa: S608
-        f"ORDER BY {newest}) AS age FROM found) WHERE age = 1"
-    )
-    with in_memory() as connection:
-        connection.register("found", rows)
-        return fetched(connection, sql).cast(rows.schema)
+        # What is repeated at each heartbeat has a row of every current key within the last two.
+        oldest = at - 1 if name == "rounds" else before if table_named(name).repeats == HEARTBEAT else None
+        rows, table = self._tables[name].rows(oldest, at), table_named(name)
+        newest = ", ".join(f"{column} DESC" for column in table.newest_by)
+        ranked = f"row_number() OVER (PARTITION BY {', '.join(table.key)} ORDER BY {newest})"
+        with in_memory() as connection:
+            connection.register("found", rows)
+            return fetched(connection, f"SELECT * FROM found QUALIFY {ranked} = 1").cast(rows.schema)  # noqa: S608
 
 
 def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
@@ -337,7 +465,7 @@ def _as_rounds(rows: pa.Table) -> list[FeedRound]:
     """The rounds of these rows, in order."""
     columns = ("round", "round_time", "interval_ms", "elapsed_ms")
     found = {
-        number: FeedRound(number, epoch_ms(time), interval or 0, elapsed)
+        number: FeedRound(number, epoch_ms(time), interval or 0, elapsed or 0)
         for number, time, interval, elapsed in zip(*(rows[name].to_pylist() for name in columns), strict=True)
         if number is not None and time is not None
     }
@@ -348,7 +476,7 @@ def _back(rounds: Sequence[FeedRound], at: int, span_ms: int, *, inside: bool = 
     """Index of the first round before one at which a span had not begun (`inside`: the earliest in it)."""
     passed = 0
     while at > 0:
-        passed += passed_ms(rounds[at - 1].time, rounds[at - 1].elapsed, rounds[at])
+        passed += passed_ms(rounds[at - 1], rounds[at])
         if passed > span_ms:
             return at if inside else at - 1
         at -= 1
