@@ -116,7 +116,7 @@ ROOMS = {
         "streaming.config streaming.exceptions streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.alerts": room(
-        "apprise deltalake duckdb pyarrow requests",
+        "apprise deltalake duckdb pyarrow pydantic requests",
         "streaming.config streaming.exceptions streaming.lifecycle streaming.notes "
         "streaming.process streaming.records streaming.stores streaming.tables streaming.terminal streaming.times",
     ),

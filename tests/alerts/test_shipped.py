@@ -261,4 +261,4 @@ def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) 
     (fired,) = done.occurrences
     began = fired.fired
     assert (began.group_id, began.round_time, began.severity) == ("restless", START + 20 * minute, "warning")
-    assert fired.message.startswith("restless: 10 rebalances in the last 10 minutes")
+    assert began.message.startswith("restless: 10 rebalances in the last 10 minutes")

@@ -288,7 +288,7 @@ def test_an_alerter_that_has_written_its_place_lives(tmp_path: Path, serve_over:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g")], rounds=3)
     decisions = Decisions(str(tmp_path / "lake"), CLUSTER)
     decisions.remember()
-    decisions.commit([], lake.last, int(lake.end.timestamp() * 1000), [], {})
+    decisions.commit([], lake.last, int(lake.end.timestamp() * 1000), {})
     served = serve_over(tmp_path / "lake", lake)
     served.poll()
     assert "is 0 s older than the newest round" in shown(served, "/evenkeel")

@@ -55,7 +55,7 @@ def decide(lake: MadeLake, up_to: int) -> None:
     """Write down, as the alerter does, up to which round it has decided."""
     decisions = Decisions(lake.lake.root, CLUSTER)
     decisions.remember()
-    decisions.commit([], up_to, int(lake.end.timestamp() * 1000), [], {})
+    decisions.commit([], up_to, int(lake.end.timestamp() * 1000), {})
 
 
 def test_a_server_that_follows_its_lake_is_healthy_and_names_no_cluster(
