@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from streaming.alerts.delivery.wording import MARKS_WITHIN_MS
-from streaming.alerts.transitions import FIRING, NOTHING, BrokerDown, Circumstances, DecisionBefore, Transition
+from streaming.alerts.transitions import FIRING, Transition
 from streaming.notes import Mark
 from streaming.tables import OpenedTable, table_named
-from streaming.terminal import visible
+from streaming.terminal import age, counted, visible
 from streaming.times import DAY_MS, epoch_ms
 
 # What a broker that goes down does to groups is over by then.
@@ -20,6 +19,11 @@ _BROKERS_WITHIN_MS: Final = 30 * 60_000
 
 # A record is written before its round, by the clock of another broker.
 _SLACK_MS: Final = 5_000
+
+# A mark that is older has led to nothing that fires now.
+_MARKS_WITHIN_MS: Final = 3_600_000
+_MOST_MARKS: Final = 3
+_MOST_BROKERS: Final = 3
 
 # Clocks of those who mark differ from the brokers'.
 _MARKS_AHEAD_MS: Final = 60_000
@@ -77,6 +81,10 @@ class Happened:
     def with_circumstances(self, decided: Sequence[Transition], marks: Sequence[Mark]) -> list[Transition]:
         """The same transitions; those that fire with what had happened before them.
 
+        Args:
+            decided: Transitions.
+            marks: Marks of the cluster, the oldest first.
+
         Raises:
             DeltaError, OSError, duckdb.Error, LakeUnreadableError: The table cannot be read now.
         """
@@ -85,24 +93,29 @@ class Happened:
             return list(decided)
         untils = [_at(one) + _SLACK_MS for one in firing]
         groups = [one.group_id or "" for one in firing]
+        within = _BROKERS_WITHIN_MS
         newest = {
-            row["position"]: DecisionBefore(row["decision"], epoch_ms(row["record_time"]), _causes(row["causes"]))
+            row["position"]: row
             for row in self._asked(self._churn, _NEWEST, untils, DAY_MS, groups=groups)
             if row["decision"] is not None and row["record_time"] is not None
         }
-        within = _BROKERS_WITHIN_MS
         moved_rows = self._asked(self._churn, _MOVED, untils, within, within=within)
         moved = {row["position"]: row["moved"] for row in moved_rows}
-        down: defaultdict[int, list[BrokerDown]] = defaultdict(list)
+        down: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in self._asked(self._rounds, _DOWN, untils, within, within=within):
-            down[row["position"]].append(BrokerDown(row["broker"], row["host"], row["since"], row["is_back"]))
-        found = {
-            one.transition_id: Circumstances(
-                newest.get(position), tuple(down[position]), moved.get(position, 0), _of(one, marks)
-            )
-            for position, one in enumerate(firing)
-        }
-        return [replace(one, circumstances=found.get(one.transition_id, NOTHING)) for one in decided]
+            down[row["position"]].append(row)
+        found: dict[str, Transition] = {}
+        for position, one in enumerate(firing):
+            rebalance = newest.get(position)
+            clauses = [
+                *_rebalanced(one, rebalance),
+                *_went_down(one, down[position]),
+                *_moved(moved.get(position, 0), "" if down[position] else ": a broker restarted or went away"),
+                *_marked(one, marks),
+            ]
+            decision = None if rebalance is None else rebalance["decision"]
+            found[one.transition_id] = replace(one, before="; ".join(clauses) or None, rebalance=decision)
+        return [found.get(one.transition_id, one) for one in decided]
 
     def _asked(
         self, table: OpenedTable, sql: str, untils: Sequence[int], back_ms: int, **given: Any
@@ -115,12 +128,50 @@ class Happened:
         return table.ask(sql, asked, table.files(cluster=self._cluster, times=times), beside_viewers=True)
 
 
-def _causes(causes: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
+def _rebalanced(about: Transition, row: Mapping[str, Any] | None) -> Iterator[str]:
+    if row is None:
+        return
     named = []
-    for one in (causes or ())[:_MOST_CAUSES]:
+    for one in (row["causes"] or ())[:_MOST_CAUSES]:
         evidence = visible(one["evidence"] or "", _EVIDENCE_LENGTH)
         named.append(f"{visible(one['cause'] or '', 40)}{f': {evidence}' if evidence else ''}")
-    return tuple(named)
+    why = f" ({', '.join(named)})" if named else ""
+    yield f"rebalance {_apart(epoch_ms(row['record_time']), about.since)}{why}"
+
+
+def _went_down(about: Transition, brokers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for row in brokers[:_MOST_BROKERS]:
+        host = f" ({visible(row['host'], 60)})" if row["host"] else ""
+        back = ", and is back" if row["is_back"] else ""
+        yield f"broker {row['broker']}{host} went down {_apart(row['since'], about.since)}{back}"
+    if len(brokers) > _MOST_BROKERS:
+        yield f"{len(brokers) - _MOST_BROKERS} more went down in the half hour before"
+
+
+def _moved(groups: int, why: str) -> Iterator[str]:
+    if groups:
+        yield f"the coordinator of {counted(groups, 'group')} moved in the half hour before{why}"
+
+
+def _marked(about: Transition, marks: Sequence[Mark]) -> Iterator[str]:
+    """Marks of the last hour that concern an alert."""
+    first, last = _at(about) - _MARKS_WITHIN_MS, _at(about) + _MARKS_AHEAD_MS
+    concern = [
+        mark
+        for mark in marks
+        if first <= mark.mark_time <= last
+        and (None in (mark.group_id, about.group_id) or mark.group_id == about.group_id)
+    ]
+    for mark in concern[-_MOST_MARKS:]:
+        yield f"mark {_apart(mark.mark_time, about.since)}: {visible(mark.text)} ({visible(mark.made_by, 60)})"
+
+
+def _apart(time: int, now: int) -> str:
+    seconds = (now - time) / 1000
+    # Clocks of brokers and people differ by seconds.
+    if abs(seconds) < 5:
+        return "at the same time"
+    return f"{age(timedelta(seconds=abs(seconds)))} {'earlier' if seconds > 0 else 'later'}"
 
 
 def _utc(time: int) -> datetime:
@@ -129,13 +180,3 @@ def _utc(time: int) -> datetime:
 
 def _at(decided: Transition) -> int:
     return decided.since if decided.round_time is None else decided.round_time
-
-
-def _of(decided: Transition, marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    at = _at(decided)
-    return tuple(
-        mark
-        for mark in marks
-        if at - MARKS_WITHIN_MS <= mark.mark_time <= at + _MARKS_AHEAD_MS
-        and (mark.group_id is None or decided.group_id is None or mark.group_id == decided.group_id)
-    )

@@ -21,14 +21,3 @@ class AnotherAlerterError(EvenkeelError):
 
 class LostTrackError(Exception):
     """Commits or files that should come next do not exist: start again from a snapshot."""
-
-
-class LostQueueError(EvenkeelError):
-    """The thread that delivers to a target has ended because of a bug: nothing more would be delivered there."""
-
-    def __init__(self, target: str, error: Exception) -> None:
-        # Only the error's type: its text could contain a part of the target's URL.
-        kind = type(error).__name__
-        super().__init__(
-            f"Deliveries to {target} have stopped ({kind}): the alerter exits so that it can be restarted."
-        )

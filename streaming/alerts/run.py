@@ -33,18 +33,13 @@ _LATELY_S = 600.0
 # rounds than these. Every round would be 8,640 commits a day for nothing.
 _KEEP_PLACE_MS = 600_000
 
-# Transitions that cannot be written into `alerts` are delivered anyway after this time; a commit that fails only for a
-# moment succeeds at the next poll.
-_DIRECT_AFTER_S = 30.0
-
-_NOT_WRITTEN = "delivered directly, because the table alerts cannot be written now"
-
 
 class Alerter:
     """One cluster's alerts. A context manager; call `poll` repeatedly, from one thread.
 
     A poll does in this order: write the queues' outcomes, judge new rounds, judge the rules by the clock, commit the
-    transitions, hand them to the queues. Each step is guarded by itself: its failure holds up no other.
+    transitions, hand them to the queues. Each step is guarded by itself: its failure holds up no other. So what cannot
+    be written is delivered all the same, and written later with the same id.
     """
 
     def __init__(
@@ -85,10 +80,9 @@ class Alerter:
         self._missed: list[Transition] = []
         self._trouble = Trouble(steady)
         self._beside = Trouble(steady, "mutes, marks or what preceded an alert", "read")
-        # Decided but not written yet; and since when.
+        # Decided but not written yet; and the ids of those that were handed to the queues all the same.
         self._unwritten: list[Transition] = []
-        self._unwritten_since: float | None = None
-        self._sent_directly: set[str] = set()
+        self._given: set[str] = set()
         self._outgoing = Outgoing(settings, rules, targets, clock)
         self.wake = self._outgoing.wake
         """Set when a queue has an outcome to write."""
@@ -136,19 +130,27 @@ class Alerter:
         self._upkeep.count_files()
         self._behind = not attempt(self._judge_rounds, False) or self._behind
         self._judge_by_clock()
-        nothing: list[Transition] = []
-        decided = attempt(lambda: self._commit(), nothing)  # noqa: PLW0108 - it has an argument of its own
+        missed = [one for one in self._missed if one.transition_id not in self._given]
+        decided = [one for one in self._unwritten if one.transition_id not in self._given]
+        self._missed = []
+        self._given |= {one.transition_id for one in decided}
+        was_behind = self._behind
+        attempt(self._commit, None)
         self._trouble.end_poll()
+        if self._behind and not was_behind:
+            # Another alerter has decided: what follows from its decisions is judged at the next poll.
+            decided = []
+        for one in decided:
+            _log_decided(one)
         # What follows only adds to messages, or holds some back: its failure does not say that nothing is judged.
         beside = self._beside.attempt
         beside(self._outgoing.read_notes, None)
-        missed, self._missed = self._missed, []
-        waiting = missed + decided
-        explained = beside(lambda: self._outgoing.explained(waiting), waiting)
+        new = missed + decided
+        explained = beside(lambda: self._outgoing.explained(new), new)
         self._beside.end_poll()
-        self._offer(explained)
+        self._outgoing.offer(explained, self._is_fresh())
         self._beat()
-        return decided + self._send_directly()
+        return decided
 
     def _works(self) -> bool:
         """Whether it is this alerter's turn."""
@@ -208,14 +210,13 @@ class Alerter:
         if self._decisions is None or self._deliveries is None:
             self._decisions, self._deliveries = self._open()
         # A commit can report failure after it was made.
-        is_in_doubt = self._unwritten_since is not None or (
-            self._turn is not None and self._steady() - self._began_at < _LATELY_S
-        )
+        took_over = self._turn is not None and self._steady() - self._began_at < _LATELY_S
+        is_in_doubt = bool(self._unwritten) or took_over
         self._behind = self._behind or (is_in_doubt and self._decisions.have_moved())
         if self._behind:
             self._judge.begin(self._decisions.remember(), self._now_ms())
             # The unwritten transitions follow from the tables once more, with the same ids.
-            self._unwritten, self._unwritten_since = [], None
+            self._unwritten = []
             # Those that were committed after all have not been delivered to anybody yet.
             if self._decisions.number > self._offered:
                 self._missed += self._decisions.after(self._offered)
@@ -243,53 +244,25 @@ class Alerter:
     def _is_present(self) -> bool:
         return self._liveness.is_present(self._alerts.late_after_ms / 1000)
 
-    def _commit(self, *, force: bool = False) -> list[Transition]:
+    def _commit(self, *, force: bool = False) -> None:
         if self._decisions is None:
-            return []
+            return
         now = self._now_ms()
         moved = self._judge.round is not None and self._judge.round != self._judge.kept_round
         due = moved and (force or now - self._placed_at > _KEEP_PLACE_MS or now < self._placed_at)
         if not self._unwritten and not due:
-            return []
-        self._unwritten_since = self._unwritten_since or self._steady()
+            return
         try:
-            decided = self._decisions.commit(self._unwritten, self._judge.round, now, self._judge.versions)
+            self._decisions.commit(self._unwritten, self._judge.round, now, self._judge.versions)
         except AnotherAlerterError:
             self._behind = True
+            self._given.clear()
             raise
         self._offered = self._decisions.number
-        self._unwritten, self._unwritten_since = [], None
+        self._unwritten = []
+        self._given.clear()
         self._judge.kept_round = self._judge.round
         self._placed_at = now
-        for transition in decided:
-            _log_decided(transition)
-        return decided
-
-    def _send_directly(self) -> list[Transition]:
-        """Deliver transitions that could not be written into `alerts` for a while; they are written later."""
-        since = self._unwritten_since
-        if not self._unwritten:
-            return []
-        if since is None:
-            self._unwritten_since = self._steady()
-            return []
-        if self._steady() - since < _DIRECT_AFTER_S:
-            return []
-        waiting = [one for one in self._unwritten if one.transition_id not in self._sent_directly]
-        if not waiting:
-            return []
-        _LOG.warning("%d transitions cannot be written to the table alerts: delivering them directly", len(waiting))
-        decided = [replace(one, decided_time=self._now_ms()) for one in waiting]
-        for transition in decided:
-            _log_decided(transition)
-        self._sent_directly |= {d.transition_id for d in decided}
-        noted = [replace(d, message=f"{d.message} ({_NOT_WRITTEN})") for d in decided]
-        self._outgoing.offer(noted, self._is_fresh())
-        return noted
-
-    def _offer(self, decided: Sequence[Transition]) -> None:
-        left = [d for d in decided if d.transition_id not in self._sent_directly]
-        self._outgoing.offer(left, self._is_fresh())
 
     def _is_fresh(self) -> bool:
         """Whether alerts of the newest round are still true: it shows the present, by the clock or by its pace."""

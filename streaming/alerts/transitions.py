@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from streaming.notes import Mark
 from streaming.tables import table_named
 from streaming.times import day_of, epoch_ms
 
@@ -19,58 +18,6 @@ GONE: Final = "gone"
 
 CLOSED: Final = (RESOLVED, GONE)
 """States that end an occurrence."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionBefore:
-    """A group's newest decision before an alert.
-
-    Attributes:
-        decision: Its number.
-        time: When, ms.
-        causes: Words of docs/causes.md with their evidence: "member_gone (a on 10.0.0.1)".
-    """
-
-    decision: int
-    time: int
-    causes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerDown:
-    """A broker of the cluster that rounds missed.
-
-    Attributes:
-        broker: Its node id.
-        host: Its host; None where it is not known.
-        since: Time of the first round without it, ms.
-        is_back: The newest round before the alert had it again.
-    """
-
-    broker: int
-    host: str | None
-    since: int
-    is_back: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What had happened before an alert.
-
-    Attributes:
-        rebalance: The group's newest decision; None where none is known, and for alerts about the cluster.
-        brokers: Brokers of the cluster that went down in the last half hour, the newest first.
-        coordinators: Groups of the cluster whose coordinator moved in the last half hour.
-        marks: Marks of the last hour that concern it, the oldest first.
-    """
-
-    rebalance: DecisionBefore | None = None
-    brokers: tuple[BrokerDown, ...] = ()
-    coordinators: int = 0
-    marks: tuple[Mark, ...] = ()
-
-
-NOTHING: Final = Circumstances()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +44,8 @@ class Transition:
         message: The message.
         decided_time: Time of the decision, ms; 0 while it is not written.
         decision: Number of the decision; 0 while it is not written.
-        circumstances: What had happened before; filled in for messages, and not written.
+        before: What had happened before, in one line; filled in for messages, and not written.
+        rebalance: The group's newest decision before; likewise.
     """
 
     alert_id: str
@@ -119,7 +67,8 @@ class Transition:
     message: str = ""
     decided_time: int = 0
     decision: int = 0
-    circumstances: Circumstances = NOTHING
+    before: str | None = None
+    rebalance: int | None = None
 
     @property
     def transition_id(self) -> str:
@@ -152,7 +101,7 @@ class Transition:
         return {column.name: getattr(self, column.name) for column in table_named("alerts").columns}
 
 
-_FIELDS: Final = tuple(field.name for field in fields(Transition) if field.name != "circumstances")
+_FIELDS: Final = tuple(field.name for field in fields(Transition) if field.name not in {"before", "rebalance"})
 
 
 def transition_of(row: Mapping[str, Any]) -> Transition:

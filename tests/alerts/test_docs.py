@@ -14,7 +14,6 @@ from streaming.alerts.delivery.messages import message_of, trial_message
 from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.rules.rules import load_rules
-from streaming.alerts.transitions import Circumstances, DecisionBefore
 from streaming.config import SHIPPED_RULES, Owner
 from tests.alerts.build import transition
 from tests.alerts.receiver import Receiver
@@ -44,8 +43,7 @@ def test_the_rules_of_the_page_load(example: str, tmp_path: Path) -> None:
 
 def test_a_json_target_gets_the_fields_that_the_page_shows() -> None:
     (example,) = _examples("json")
-    happened = Circumstances(DecisionBefore(10, 1_699_999_900_000, ("member_gone",)))
-    decided = transition(labels=(("about", "lag"),), circumstances=happened)
+    decided = transition(labels=(("about", "lag"),), before="rebalance 100 s earlier (member_gone)")
     with Receiver() as receiver:
         assert DeliveryTarget("hook", receiver.url, 10_000).send(message_of(decided, wording=_WORDING)).reason is None
     assert set(receiver.messages[0]) == set(json.loads(example))

@@ -45,6 +45,12 @@ def _finding(name: str, detail: str = "x") -> list[dict[str, Any]]:
     ]
 
 
+def _losing(at_least: float | None, at_most: float | None, reason: str | None = None, **more: Any) -> dict[str, Any]:
+    usual = {"members": 2, "loses_data_by": "append_time", "loses_data_retention_seconds": 86_400.0}
+    bounds = {"loses_data_in_seconds_min": at_least, "loses_data_in_seconds_max": at_most, "loses_data_reason": reason}
+    return {**usual, **bounds, **more}
+
+
 def _hot(per_second: float) -> list[dict[str, Any]]:
     return [{"topic": "t", "partition": 0, "per_second": per_second}]
 
@@ -56,6 +62,19 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("rule", "row", "expected"),
     [
+        # Only where the end of retention is certain.
+        ("loses_data", _losing(3_000.0, 3_500.0), True),
+        ("loses_data", _losing(3_000.0, 3_700.0), None),
+        ("loses_data", _losing(3_700.0, 4_000.0), False),
+        ("loses_data", _losing(0.0, 0.0), True),
+        ("loses_data", _losing(None, 3_500.0, "retention_bytes"), True),
+        ("loses_data", _losing(None, 4_000.0, "before_rounds"), None),
+        ("loses_data", _losing(3_000.0, 3_500.0, loses_data_by="create_time"), False),
+        ("loses_data", _losing(3_000.0, 3_500.0, members=0), None),
+        ("loses_data", _losing(1_000.0, 1_500.0, loses_data_retention_seconds=1_800.0), False),
+        ("loses_data", _losing(100.0, 150.0, loses_data_retention_seconds=1_800.0), True),
+        ("loses_data", _losing(None, None, "keeps_up", loses_data_by=None), False),
+        ("loses_data", _losing(None, None, "retention_unknown", loses_data_by=None), None),
         ("drift", {"verdict": "drifted"}, True),
         ("drift", {"verdict": "identical"}, False),
         ("drift", {"verdict": "unverified"}, False),

@@ -172,7 +172,7 @@ def test_a_lake_that_was_replaced_under_the_alerter_ends_it_or_is_read(watched: 
     assert ("drift", "b", "firing") in found
 
 
-def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_with_its_id(
+def test_what_cannot_be_written_is_delivered_once_all_the_same_and_written_later(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -183,24 +183,18 @@ def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_wit
         watched.round(0)
         with monkeypatch.context() as disk:
             disk.setattr("streaming.alerts.decisions.append_once", full)
-            assert watched.round(1, drift=_drifted("a")) == []
-            assert watched.round(2) == []
-            assert watched.round(3) == []
-            assert watched.round(4) == [("drift", "a", "firing")], "30 s after the first attempt"
-            for number in range(5, 9):
+            assert watched.round(1, drift=_drifted("a")) == [("drift", "a", "firing")]
+            for number in range(2, 5):
                 assert watched.round(number) == []
             _until(lambda: alerter.idle, alerter)
-        assert watched.sent == ["a drifted (delivered directly, because the table alerts cannot be written now)"]
+        assert watched.sent == ["a drifted"]
         assert watched.writer.transitions() == []
-        assert watched.round(9) == [("drift", "a", "firing")]
+        assert watched.round(9) == []
         (row,) = watched.writer.transitions()
         assert (row["round"], row["round_time"].timestamp() * 1000) == (1, time_of(1))
         watched.round(10, drift=[{"group_id": "a", "verdict": "identical", "decision": 2}])
         _until(lambda: alerter.idle, alerter)
-    assert [line.split(":")[0] for line in watched.sent] == [
-        "a drifted (delivered directly, because the table alerts cannot be written now)",
-        "No longer true",
-    ]
+    assert [line.split(":")[0] for line in watched.sent] == ["a drifted", "No longer true"]
 
 
 def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fails(
@@ -219,7 +213,7 @@ def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fa
         watched.round(0)
         with monkeypatch.context() as store:
             store.setattr("streaming.alerts.decisions.append_once", made_and_failed)
-            assert watched.round(1, drift=_drifted("a")) == []
+            assert watched.round(1, drift=_drifted("a")) == [("drift", "a", "firing")]
         with monkeypatch.context() as table:
             table.setattr(alerter._judge._feed, "poll", lost)
             watched.after(1)

@@ -46,9 +46,9 @@ rules:
     message: "{group_id}: {findings}"
   - name: behind
     view: group_health_current
-    when: time_behind_seconds > 7200
+    when: time_behind_seconds_min > 7200
     for: 1 rounds
-    value: time_behind_seconds
+    value: time_behind_seconds_min
     severity: warning
     message: "{group_id} is {value} s behind"
   - name: partition

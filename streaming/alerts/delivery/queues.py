@@ -34,7 +34,6 @@ from streaming.alerts.delivery.items import (
 )
 from streaming.alerts.delivery.messages import AttemptOutcome, Message, message_of
 from streaming.alerts.delivery.wording import PLAIN, Wording
-from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.routes import Routing
 from streaming.alerts.transitions import FIRING, Transition
 from streaming.lifecycle import room_log
@@ -91,7 +90,6 @@ class DeliveryQueue:
         self._failures = 0
         self._rests_until = 0.0
         self._stopped = False
-        self._lost: Exception | None = None
         self._changed = threading.Condition()
         self._asked_at = 0
         self._resender = sender if isinstance(sender, Resender) else None
@@ -128,12 +126,7 @@ class DeliveryQueue:
             decided: Transitions that were not delivered yet; those that people do not hear of are skipped.
             fresh: The newest round is new: what is firing now is still true. Late transitions wait for this.
             late: They are late for this target, whenever they were found.
-
-        Raises:
-            LostQueueError: The queue's thread has ended because of a bug.
         """
-        if self._lost is not None:
-            raise LostQueueError(self.name, self._lost) from self._lost
         with self._changed:
             for transition in decided:
                 if not transition.notifies:
@@ -169,11 +162,13 @@ class DeliveryQueue:
             self._thread.join(max(0.0, patience_s))
 
     def _run(self) -> None:
-        try:
-            self._deliver()
-        except Exception as error:  # noqa: BLE001 - of any kind: the next `offer` reports it, and the process ends
-            self._lost = error
-            self._wake.set()
+        while not self._stopped:
+            try:
+                self._deliver()
+            except Exception as error:  # noqa: BLE001 - of any kind: a bug must not end all deliveries in silence
+                # Only the error's type: its text could contain a part of the target's URL.
+                _LOG.error("deliveries to %s fail (%s): trying again", self.name, type(error).__name__)
+                self._rests_until = time.monotonic() + self._retry.longest_pause_s
 
     def _deliver(self) -> None:
         while (items := self._next()) is not None:
@@ -210,9 +205,9 @@ class DeliveryQueue:
             # What is over would begin again there: its end waits for the target as well.
             told = [one for one in self._told.values() if one.alert_id not in self._ended]
         began = time.monotonic()
+        self._resend_at = began + self._resend_s
         messages = [message_of(one, wording=self._wording) for one in told]
         outcome = self._resender.resend(messages, judged=began - self._judged_at <= 2 * self._resend_s)
-        self._resend_at = began + self._resend_s
         if outcome.unsent:
             return  # it says nothing of whether the target takes anything
         if outcome.reason is None:

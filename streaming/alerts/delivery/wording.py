@@ -1,10 +1,10 @@
-"""What a message adds to its alert: where to look, what to do, what changed just before, what to type next. Pure."""
+"""What a message adds to its alert: where to look, what to do, what to type next. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -12,7 +12,6 @@ from urllib.parse import quote, urlencode
 
 from streaming.alerts.transitions import Transition
 from streaming.config import Owner, owner_of
-from streaming.terminal import age, counted, visible
 
 # What the page shows around the moment of an alert: what led to it, and what came of it at first.
 _BEFORE: Final = timedelta(minutes=45)
@@ -23,11 +22,6 @@ _LINK_AT: Final = 300
 
 # A command with a longer name fits on no line: the page is the better next step.
 _LONGEST_NAME: Final = 200
-
-# A mark that is older has led to nothing that fires now.
-MARKS_WITHIN_MS: Final = 3_600_000
-_MOST_MARKS: Final = 3
-_MOST_BROKERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +57,8 @@ class Wording:
         path = ["alerts", about.rule]
         if about.group_id is not None:
             path = ["groups", _key_of(about.group_id)]
-        rebalance = about.circumstances.rebalance
-        if about.group_id is not None and rebalance is not None and self.tables.get(about.rule) == "drift":
-            path += ["decisions", str(rebalance.decision)]
+        if about.group_id is not None and about.rebalance is not None and self.tables.get(about.rule) == "drift":
+            path += ["decisions", str(about.rebalance)]
         else:
             asked |= {"from": f"{at - _BEFORE:%Y-%m-%dT%H:%MZ}", "to": f"{at + _AFTER:%Y-%m-%dT%H:%MZ}"}
         segments = "/".join(quote(part, safe="", errors="replace") for part in path)
@@ -99,38 +92,8 @@ class Wording:
         sign = "=" if about.group_id[:1] == "-" else " "
         return f"kafka-consumer-groups {to} --describe{more} --group{sign}{quoted(about.group_id)}"
 
-    def before(self, about: Transition) -> str | None:
-        """What changed just before, in one line; None where nothing is known."""
-        return "; ".join(_happened(about)) or None
-
 
 PLAIN: Final = Wording()
-
-
-def _happened(about: Transition) -> Iterator[str]:
-    found, now = about.circumstances, about.since
-    if found.rebalance is not None:
-        why = f" ({', '.join(found.rebalance.causes)})" if found.rebalance.causes else ""
-        yield f"rebalance {_apart(found.rebalance.time, now)}{why}"
-    for broker in found.brokers[:_MOST_BROKERS]:
-        host = f" ({visible(broker.host, 60)})" if broker.host else ""
-        back = ", and is back" if broker.is_back else ""
-        yield f"broker {broker.broker}{host} went down {_apart(broker.since, now)}{back}"
-    if len(found.brokers) > _MOST_BROKERS:
-        yield f"{len(found.brokers) - _MOST_BROKERS} more went down in the half hour before"
-    if found.coordinators:
-        why = "" if found.brokers else ": a broker restarted or went away"
-        yield f"the coordinator of {counted(found.coordinators, 'group')} moved in the half hour before{why}"
-    for mark in found.marks[-_MOST_MARKS:]:
-        yield f"mark {_apart(mark.mark_time, now)}: {visible(mark.text)} ({visible(mark.made_by, 60)})"
-
-
-def _apart(time: int, now: int) -> str:
-    seconds = (now - time) / 1000
-    # Clocks of brokers and people differ by seconds.
-    if abs(seconds) < 5:
-        return "at the same time"
-    return f"{age(timedelta(seconds=abs(seconds)))} {'earlier' if seconds > 0 else 'later'}"
 
 
 def quoted(text: str) -> str:

@@ -15,18 +15,16 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from streaming.alerts.judging.feed import AT, AT_LEAST, AT_MOST, COLUMNS, LOSES_AT_LEAST, LOSES_AT_MOST, Chunk
+from streaming.alerts.judging.feed import Chunk
 from streaming.alerts.judging.firing import AlertKey, FeedRound, Observed, RuleRow, Subject
 from streaming.alerts.judging.itself import Largest
 from streaming.alerts.rules.expressions import connect, fetched, fill
 from streaming.alerts.rules.rules import (
     CLOCK_COLUMNS,
     CLOCK_FIELDS,
-    LOSES_DATA,
     MOST_FILES,
     MOST_FILES_TABLE,
     SILENT_S,
-    TIME_BEHIND,
     UNJUDGED_REASON,
     UNJUDGED_S,
     Rule,
@@ -35,30 +33,6 @@ from streaming.times import epoch_ms
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""
-
-
-_JUDGED = """
-WITH judged AS (SELECT {columns}, {condition} AS "_condition", {value} AS "_value" FROM rows_of_rule)
-SELECT * FROM judged
-"""
-
-# With the lower and with the upper bound: where the answers differ, it is not known. What is shown is the lower one.
-_NUMBER = "_number"
-_JUDGED_TWICE = f"""
-WITH lower_bound AS (
-  SELECT "{_NUMBER}", {{columns}}, {{condition}} AS "_by_lower", {{value}} AS "_value"
-  FROM (SELECT *, "{AT_LEAST}" AS "{TIME_BEHIND}", "{LOSES_AT_LEAST}" AS "{LOSES_DATA}" FROM rows_of_rule)
-),
-upper_bound AS (
-  SELECT "{_NUMBER}", {{condition}} AS "_by_upper"
-  FROM (SELECT *, "{AT_MOST}" AS "{TIME_BEHIND}", "{LOSES_AT_MOST}" AS "{LOSES_DATA}" FROM rows_of_rule)
-),
-judged AS (
-  SELECT {{columns}}, "_value", CASE WHEN "_by_lower" = "_by_upper" THEN "_by_lower" END AS "_condition"
-  FROM lower_bound JOIN upper_bound USING ("{_NUMBER}")
-)
-SELECT * FROM judged
-"""  # noqa: S608 - names of our own columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +61,7 @@ class Conditions:
 
     @property
     def columns(self) -> dict[str, frozenset[str]]:
-        """Columns that the rules over rounds read, by table; with those that only rules have (`OVER_TIME`)."""
+        """Columns that the rules over rounds read, by table."""
         return self._columns(of_events=False)
 
     @property
@@ -100,8 +74,6 @@ class Conditions:
         for rule in self._rules:
             if rule.of_events is of_events:
                 read = (rule.columns | set(rule.key)) - CLOCK_COLUMNS
-                if rule.over_time:
-                    read |= COLUMNS
                 found[rule.table.name] = found.get(rule.table.name, frozenset()) | read
         return found
 
@@ -117,7 +89,7 @@ class Conditions:
         for rule in self._rules:
             if rule.by_clock or rule.of_events:
                 continue
-            rows = chunk.standing if rule.over_time else chunk.rows.get(rule.table.name)
+            rows = chunk.rows.get(rule.table.name)
             found = self._judge(rule, rows, active) if rows is not None and rows.num_rows else []
             if rule.table.name == "drift":
                 known = [json.loads(entity) for name, entity in active if name == rule.name]
@@ -194,17 +166,12 @@ class Conditions:
         value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
         ended = {"ended"} if rule.table.closes else set()
         rounds = set() if rule.of_events else {"round"}
-        at = {AT} if rule.over_time else set()
-        names = sorted({*rounds, *rule.table.newest_by, *rule.columns, *rule.key, *ended, *at})
+        names = sorted({*rounds, *rule.table.newest_by, *rule.columns, *rule.key, *ended})
         columns = ", ".join(f'"{name}"' for name in names)
         keys = ", ".join(f'"{name}"' for name in rule.key)
         # The rule's own expression, which `expressions.check` has seen.
-        condition = f"TRY(({rule.when.sql}\n))"
-        if rule.over_time:
-            rows = rows.append_column(_NUMBER, pa.array(range(rows.num_rows), pa.int64()))
-            sql = _JUDGED_TWICE.format(columns=columns, condition=condition, value=value)
-        else:
-            sql = _JUDGED.format(columns=columns, condition=condition, value=value)
+        judged = f'SELECT {columns}, TRY(({rule.when.sql}\n)) AS "_condition", {value} AS "_value" FROM rows_of_rule'  # noqa: S608
+        sql = f"WITH judged AS ({judged}) SELECT * FROM judged "  # noqa: S608
         if rule.key:
             relevant = f'SELECT {keys} FROM judged WHERE "_condition" UNION ALL SELECT {keys} FROM known_alerts'  # noqa: S608
             # A key may have NULL in it: an equal one, here.
@@ -215,8 +182,7 @@ class Conditions:
             self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
         self._connection.register("rows_of_rule", rows)
         found = fetched(self._connection, sql).to_pylist()
-        number = AT if rule.over_time else "round"
-        return [(row.get(number) or 0, _age(rule, row), _seen(rule, row)) for row in found]
+        return [(row.get("round") or 0, _age(rule, row), _seen(rule, row)) for row in found]
 
 
 def _age(rule: Rule, row: Mapping[str, Any]) -> _Age:

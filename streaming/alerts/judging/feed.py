@@ -8,18 +8,12 @@ Rounds are ordered by their numbers. Their times are only displayed: one that a 
 nothing for those after it. For rows that belong to no round (`gaps`, `quarantine`, `alert_deliveries`), the position in
 a table is a version of it, which is committed with the decisions that follow from its rows: so a restart misses
 none and repeats none.
-
-Two measures of a group move with the time: how far it is behind, and in how long it loses data. `group_health` says
-how far behind a group was at the round of its row, and has no new row while nothing moves. A rule about it is judged at
-every round, over the row with the time added that has passed since (`Standing`). It is known as bounds as well: the
-elapsed time stands still while no round closes, and the rounds' own times jump with a wrong clock. The lower bound
-grows by the smaller of the two, the upper bound by the larger; what counts down does so the other way round, to 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -28,48 +22,11 @@ import pyarrow.compute as pc
 from streaming.alerts.exceptions import LostTrackError
 from streaming.alerts.judging.firing import FeedRound, passed_ms
 from streaming.alerts.rules.expressions import fetched
-from streaming.alerts.rules.rules import TIME_BEHIND
 from streaming.lifecycle import room_log
 from streaming.tables import HEARTBEAT, DataFile, DeltaLogTail, LakeUnreadableError, Table, in_memory, table_named
 from streaming.times import DAY_MS, epoch_ms
 
 _LOG = room_log(__name__)
-
-AT: Final = "_at"
-"""Number of the round at which a row is judged."""
-
-AT_LEAST: Final = "_at_least"
-AT_MOST: Final = "_at_most"
-"""How far the group is behind at that round, s: NULL if that is not known, infinite if it has no upper bound."""
-
-LOSES_AT_LEAST: Final = "_loses_at_least"
-LOSES_AT_MOST: Final = "_loses_at_most"
-"""In how long the group loses data at that round, s: NULL if neither bound is known, infinite if never."""
-
-COLUMNS: Final = frozenset(
-    {
-        "time_behind_seconds_min",
-        "time_behind_seconds_max",
-        "time_behind_topic",
-        "time_behind_reason",
-        "loses_data_in_seconds_min",
-        "loses_data_in_seconds_max",
-        "loses_data_reason",
-    }
-)
-"""Columns of `group_health` that are needed, beside key, round and `ended`."""
-
-_ELAPSED = "_elapsed"
-
-# Reasons for which nothing will be lost.
-_SAFE = "coalesce(loses_data_reason IN ('keeps_up', 'no_retention'), false)"
-
-_LOSES = f"(NOT {_SAFE} AND coalesce(loses_data_in_seconds_min, loses_data_in_seconds_max) IS NOT NULL)"
-
-_BEHIND = (
-    "NOT ended AND time_behind_seconds_min IS NOT NULL "
-    "AND (time_behind_topic IS NOT NULL OR time_behind_reason IS NOT NULL)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,110 +36,10 @@ class Chunk:
     Attributes:
         rounds: The rounds.
         rows: By table the rows that they changed (columns of `Feed`, unordered).
-        standing: Rows of `group_health` as `Standing.at` gives them; None if no rule needs them.
     """
 
     rounds: tuple[FeedRound, ...]
-    rows: Mapping[str, pa.Table] = field(default_factory=dict)
-    standing: pa.Table | None = None
-
-
-class Standing:
-    """The current rows of groups that are behind. Call `begin` first, then `at` with successive rounds."""
-
-    def __init__(self, schema: pa.Schema, *, only_losing: bool = False) -> None:
-        """Prepare.
-
-        Args:
-            schema: Columns of the rows of `group_health`.
-            only_losing: No rule reads how far a group is behind: then only those that lose data change with time.
-        """
-        self._schema = schema
-        self._moves = f"{_BEHIND} AND {_LOSES}" if only_losing else _BEHIND
-        self._rows = schema.append(pa.field(_ELAPSED, pa.int64())).empty_table()
-        self._elapsed: dict[int, int] = {}
-
-    def begin(self, elapsed: Mapping[int, int]) -> None:
-        """Forget all rows.
-
-        Args:
-            elapsed: Elapsed time of rounds before the first one that will be judged, ms, by number.
-        """
-        self._rows = self._rows.slice(0, 0)
-        self._elapsed = dict(elapsed)
-
-    def at(self, rounds: Sequence[FeedRound], rows: pa.Table) -> pa.Table:
-        """The rows to judge at each of these rounds.
-
-        Args:
-            rounds: Rounds in order, at least one.
-            rows: The new rows of these rounds, and of rounds that were passed over.
-
-        Returns:
-            Each new row at the first round that has it, and those of groups that are behind at each later round until
-            another row takes their place; with the columns `AT`, `AT_LEAST`, `AT_MOST`, `LOSES_AT_LEAST` and
-            `LOSES_AT_MOST`.
-        """
-        known = {**self._elapsed, **{r.number: r.elapsed for r in rounds}}
-        self._elapsed = {rounds[-1].number: rounds[-1].elapsed}
-        names = ", ".join(f'"{name}"' for name in self._schema.names)
-        # A row of a round that nobody has seen is taken to be of the first of these, and stays so.
-        with in_memory() as connection:
-            connection.register("standing", self._rows)
-            connection.register("news", rows.select(self._schema.names))
-            numbers = [*known.keys()], [*known.values()]
-            connection.register("known", _numbers(number=numbers[0], elapsed=numbers[1]))
-            listed = [[one.number for one in rounds], [one.time for one in rounds], [one.elapsed for one in rounds]]
-            connection.register("rounds", _numbers(number=listed[0], time=listed[1], elapsed=listed[2]))
-            connection.execute(
-                f"""
-                CREATE OR REPLACE TEMP TABLE candidates AS
-                SELECT *, lead("round") OVER (PARTITION BY group_id ORDER BY "round") AS next FROM (
-                  SELECT {names}, {_ELAPSED} FROM standing
-                  UNION ALL
-                  SELECT {names}, coalesce(known.elapsed, {rounds[0].elapsed})
-                  FROM news LEFT JOIN known ON known.number = news."round"
-                )
-                """  # noqa: S608 - names of our own columns
-            )
-            judged = fetched(
-                connection,
-                f"""
-                WITH aged AS (
-                  SELECT {", ".join(f'c."{name}"' for name in self._schema.names)}, r.number AS "{AT}",
-                    r.time - epoch_ms(c.round_time) AS by_time,
-                    r.elapsed - c.{_ELAPSED} AS by_elapsed,
-                    {_BEHIND} AS behind, {self._moves} AS moves,
-                    row_number() OVER (PARTITION BY c.group_id, c."round" ORDER BY r.number) = 1 AS is_new
-                  FROM candidates AS c JOIN rounds AS r
-                    ON r.number >= c."round" AND (c.next IS NULL OR r.number < c.next)
-                )
-                SELECT {names}, "{AT}",
-                  time_behind_seconds_min
-                    + CASE WHEN behind THEN greatest(0, least(by_time, by_elapsed)) / 1000 ELSE 0 END AS "{AT_LEAST}",
-                  CASE WHEN time_behind_seconds_min IS NULL THEN NULL WHEN NOT behind THEN time_behind_seconds_max
-                    WHEN time_behind_seconds_max IS NULL OR by_time < 0 THEN 'infinity'::DOUBLE
-                    ELSE time_behind_seconds_max + greatest(by_time, by_elapsed) / 1000 END AS "{AT_MOST}",
-                  CASE WHEN {_SAFE} THEN 'infinity'::DOUBLE
-                    WHEN loses_data_in_seconds_min IS NULL AND loses_data_in_seconds_max IS NULL THEN NULL
-                    WHEN loses_data_in_seconds_min IS NULL OR by_time < 0 THEN 0
-                    ELSE greatest(0, loses_data_in_seconds_min - greatest(by_time, by_elapsed) / 1000)
-                    END AS "{LOSES_AT_LEAST}",
-                  CASE WHEN {_SAFE} THEN 'infinity'::DOUBLE
-                    WHEN loses_data_in_seconds_min IS NULL AND loses_data_in_seconds_max IS NULL THEN NULL
-                    WHEN loses_data_in_seconds_max IS NULL THEN 'infinity'::DOUBLE
-                    ELSE greatest(0, loses_data_in_seconds_max - greatest(0, least(by_time, by_elapsed)) / 1000)
-                    END AS "{LOSES_AT_MOST}"
-                FROM aged WHERE moves OR is_new
-                """,  # noqa: S608
-            )
-            left = f"SELECT {names}, {_ELAPSED} FROM candidates WHERE next IS NULL AND {self._moves}"  # noqa: S608
-            self._rows = fetched(connection, left).cast(self._rows.schema)
-        return judged
-
-
-def _numbers(**columns: list[int]) -> pa.Table:
-    return pa.table({name: pa.array(cells, pa.int64()) for name, cells in columns.items()})
+    rows: Mapping[str, pa.Table]
 
 
 EVENTS_BACK_MS: Final = DAY_MS // 2
@@ -346,7 +203,6 @@ class Feed:
             self._columns["drift"] |= {"incarnation"}
         self._columns["rounds"] |= {"interval_ms", "elapsed_ms"}
         self._tables: dict[str, WaitingRows] = {}
-        self._elapsed: dict[int, int] = {}
         # `rounds` first: rows of a round that it shows are then in the other tables.
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
@@ -355,11 +211,6 @@ class Feed:
             )
             names = tuple(column.name for column in table.columns if column.name in wanted)
             self._tables[name] = WaitingRows(lake, table, names, cluster)
-        health = self._columns.get("group_health", frozenset())
-        self._standing = None
-        if health >= COLUMNS:
-            only_losing = TIME_BEHIND not in health
-            self._standing = Standing(self._tables["group_health"].waiting.schema, only_losing=only_losing)
 
     def begin(self, since: int | None, look_back_ms: int, chunk_rounds: int = _CHUNK_ROUNDS) -> Iterator[Chunk]:
         """Read from a round on: first the rows current at it, then in chunks the rows after it.
@@ -378,18 +229,16 @@ class Feed:
         for table in self._tables.values():
             table.snapshot()
         before, rounds = self._rounds(since, look_back_ms)
-        if self._standing is not None:
-            self._standing.begin(self._elapsed)
         if rounds:
             at = rounds[0].number
             current = {name: self._current(name, at, before) for name in self._tables}
             if "drift" in current:
                 current["drift"] = _of_living(current["drift"], current["group_health"])
-            yield self._chunk(rounds[:1], current)
+            yield Chunk(rounds[:1], current)
         for start in range(1, len(rounds), chunk_rounds):
             piece = rounds[start : start + chunk_rounds]
             after, until = rounds[start - 1].number, piece[-1].number
-            yield self._chunk(piece, {name: table.rows(after, until) for name, table in self._tables.items()})
+            yield Chunk(piece, {name: table.rows(after, until) for name, table in self._tables.items()})
         # Without rounds there may be rows of rounds that are not closed yet: all of them still wait.
         for table in self._tables.values():
             table.keep(rounds[-1].number if rounds else -1)
@@ -407,10 +256,7 @@ class Feed:
         if not rounds:
             return None
         until = rounds[-1].number
-        return self._chunk(rounds, {name: table.pop(until) for name, table in self._tables.items()})
-
-    def _chunk(self, rounds: tuple[FeedRound, ...], rows: Mapping[str, pa.Table]) -> Chunk:
-        return Chunk(rounds, rows, self._standing.at(rounds, rows["group_health"]) if self._standing else None)
+        return Chunk(rounds, {name: table.pop(until) for name, table in self._tables.items()})
 
     def _rounds(self, since: int | None, look_back_ms: int) -> tuple[int | None, tuple[FeedRound, ...]]:
         """Rounds from one on, or of the last `look_back_ms`.
@@ -427,14 +273,12 @@ class Feed:
             if file.written >= oldest or (since is not None and (file.rounds is None or file.rounds[1] >= since))
         ]
         rounds = _as_rounds(table.rows(None, None))
-        self._elapsed = {}
         if not rounds:
             return None, ()
         begin = next((at for at, one in enumerate(rounds) if one.number == since), None)
         if begin is None:
             begin = _back(rounds, len(rounds) - 1, look_back_ms, inside=True) or 0
         before = _back(rounds, begin, 2 * self._heartbeat_ms + 60_000)
-        self._elapsed = {r.number: r.elapsed for r in rounds[before or 0 : begin]}
         return None if before is None else rounds[before].number, tuple(rounds[begin:])
 
     def _current(self, name: str, at: int, before: int | None) -> pa.Table:

@@ -48,11 +48,6 @@ _CLASSES = frozenset(
     }
 )
 
-# Comparisons that change once while one side grows.
-_ORDERS = frozenset(
-    {"COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"}
-)
-
 # Functions that read the clock although DuckDB lists them as consistent, with the number of arguments for which they
 # do: `age(x)` is the time from x until today, `age(x, y)` the time between two values of the row. The tests compare
 # DuckDB's own list of functions with the one that was reviewed, so that no release can add another unnoticed.
@@ -113,9 +108,7 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
     """
     _parse(connection, sql, "{}")  # so that no bracket in it closes one of ours
     names = {column.lower(): column for column in schema.names}
-    columns: set[str] = set()
-    for name in _walk(connection, _parse(connection, sql), frozenset(names), frozenset()):
-        columns.add(names[name])
+    read = _columns(connection, _parse(connection, sql), frozenset(names), frozenset())
     connection.register("row_of_rule", schema.empty_table())
     try:
         found = connection.execute(f"DESCRIBE SELECT (\n{sql}\n) AS x FROM row_of_rule").fetchall()[0][1]  # noqa: S608
@@ -126,29 +119,7 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
     if types and found not in types:
         message = f"{sql!r} is {found}, it must be {' or '.join(types)}"
         raise ExpressionError(message)
-    return Expression(sql, frozenset(columns))
-
-
-def is_compared_once(connection: duckdb.DuckDBPyConnection, sql: str, column: str) -> bool:
-    """Whether a column occurs once in an expression, on one side of <, <=, > or >=.
-
-    Then the expression has at most two values over a range of the column, and both ends of the range show whether it
-    has one.
-    """
-    kinds = [(None if parent is None else parent.get("type")) for parent in _parents(_parse(connection, sql), column)]
-    return len(kinds) == 1 and kinds[0] in _ORDERS
-
-
-def _parents(tree: object, column: str, parent: dict[str, Any] | None = None) -> Iterator[dict[str, Any] | None]:
-    """For each occurrence of a column the part of the expression that it is directly in; None if it is all of it."""
-    if isinstance(tree, list):
-        for part in tree:
-            yield from _parents(part, column, parent)
-    elif isinstance(tree, dict):
-        if tree.get("class") == "COLUMN_REF" and tree["column_names"][0].lower() == column:
-            yield parent
-        for part in tree.values():
-            yield from _parents(part, column, tree if "class" in tree else parent)
+    return Expression(sql, frozenset(names[name] for name in read))
 
 
 def _parse(connection: duckdb.DuckDBPyConnection, sql: str, frame: str = "(\n{}\n)") -> dict[str, Any]:
@@ -172,10 +143,10 @@ def _parse(connection: duckdb.DuckDBPyConnection, sql: str, frame: str = "(\n{}\
     return tree
 
 
-def _walk(
+def _columns(
     connection: duckdb.DuckDBPyConnection, tree: object, names: frozenset[str], inside: frozenset[str]
-) -> Iterator[str]:
-    """Check an expression part by part; yields the columns that it reads, in lower case.
+) -> set[str]:
+    """Check an expression part by part; returns the columns that it reads, in lower case.
 
     Args:
         connection: One of `connect`.
@@ -183,51 +154,52 @@ def _walk(
         names: Names that stand for values: columns of the row, parameters.
         inside: Macros that are being expanded.
     """
-    if isinstance(tree, list):
-        for part in tree:
-            yield from _walk(connection, part, names, inside)
-    if not isinstance(tree, dict):
-        return
-    kind = tree.get("class")
-    if kind is not None and kind not in _CLASSES:
-        message = f"a {kind.lower()} reads more than the row: only expressions over the row's columns are allowed"
-        raise ExpressionError(message)
-    if kind == "COLUMN_REF":
-        name = tree["column_names"][0].lower()
-        if name not in names:
-            # DuckDB treats current_date and the like, without brackets, as columns as long as it can.
-            message = f"there is no column {name}"
+    parts = list(_parts(tree))
+    own = {name for part in parts if part["class"] == "LAMBDA" for name in _named(part["lhs"])}
+    found: set[str] = set()
+    for part in parts:
+        kind = part["class"]
+        if kind not in _CLASSES:
+            message = f"a {kind.lower()} reads more than the row: only expressions over the row's columns are allowed"
             raise ExpressionError(message)
-        yield name
-    elif kind == "LAMBDA":
-        parameters = frozenset(_named(tree["lhs"]))
-        found = _walk(connection, tree["expr"], names | parameters, inside)
-        yield from (name for name in found if name not in parameters)
-    else:
-        if kind == "FUNCTION":
-            name = tree["function_name"].lower()
-            if tree["schema"] or tree["catalog"]:
-                # `topic.lower()` parses as a function of a schema called topic: the column would not be noticed.
-                message = f"{name} follows a dot: write {name}(...)"
-                raise ExpressionError(message)
-            if len(tree["arguments"]) == _CLOCKS.get(name):
-                raise ExpressionError(_by_the_clock(name))
-            if name not in inside:
-                _check_function(connection, name, inside)
-        for part in tree.values():
-            yield from _walk(connection, part, names, inside)
+        if kind == "COLUMN_REF":
+            found |= _named(part)
+        elif kind == "FUNCTION":
+            _check_call(connection, part, inside)
+    # DuckDB treats current_date and the like, without brackets, as columns as long as it can.
+    strange = sorted(found - own - names)
+    if strange:
+        message = f"there is no column {strange[0]}"
+        raise ExpressionError(message)
+    return found & names
 
 
-def _named(tree: object) -> Iterator[str]:
-    """Parameters of a lambda: one, or several in a row."""
+def _parts(tree: object) -> Iterator[dict[str, Any]]:
+    """Every part of a parsed expression."""
+    if isinstance(tree, dict):
+        if tree.get("class") is not None:
+            yield tree
+        tree = [*tree.values()]
     if isinstance(tree, list):
         for part in tree:
-            yield from _named(part)
-    elif isinstance(tree, dict):
-        if tree.get("class") == "COLUMN_REF":
-            yield tree["column_names"][0].lower()
-        for part in tree.values():
-            yield from _named(part)
+            yield from _parts(part)
+
+
+def _named(tree: object) -> set[str]:
+    """Names of columns in a part, or of the parameters of a lambda."""
+    return {part["column_names"][0].lower() for part in _parts(tree) if part["class"] == "COLUMN_REF"}
+
+
+def _check_call(connection: duckdb.DuckDBPyConnection, call: Mapping[str, Any], inside: frozenset[str]) -> None:
+    name = call["function_name"].lower()
+    if call["schema"] or call["catalog"]:
+        # `topic.lower()` parses as a function of a schema called topic: the column would not be noticed.
+        message = f"{name} follows a dot: write {name}(...)"
+        raise ExpressionError(message)
+    if len(call["arguments"]) == _CLOCKS.get(name):
+        raise ExpressionError(_by_the_clock(name))
+    if name not in inside:
+        _check_function(connection, name, inside)
 
 
 def _check_function(connection: duckdb.DuckDBPyConnection, name: str, inside: frozenset[str]) -> None:
@@ -245,7 +217,7 @@ def _check_function(connection: duckdb.DuckDBPyConnection, name: str, inside: fr
         if kind == "macro":
             own = frozenset(parameter.lower() for parameter in parameters if parameter)
             try:
-                list(_walk(connection, _parse(connection, definition), own, inside | {name}))
+                _columns(connection, _parse(connection, definition), own, inside | {name})
             except ExpressionError as error:
                 message = f"{name} cannot be used in rules ({error})"
                 raise ExpressionError(message) from None

@@ -40,7 +40,6 @@ from streaming.alerts.rules.expressions import (
     ExpressionError,
     check,
     connect,
-    is_compared_once,
     placeholders,
 )
 from streaming.config import Severity, Thresholds, read_rules_file, rules_file
@@ -63,16 +62,6 @@ new number was read; seconds for which the tables could not be judged (0 when th
 the table that has the most, and its name (counted every ten minutes)."""
 
 CLOCK_COLUMNS = frozenset(field.name for field in CLOCK_FIELDS)
-
-TIME_BEHIND = "time_behind_seconds"
-"""Column that `group_health_current` has for rules only: how far the group is behind at the round that is judged, in
-seconds. It is known as bounds, so a rule with it is NULL where its answer depends on what lies between them."""
-
-LOSES_DATA = "loses_data_in_seconds"
-"""The same for the time until the group loses data."""
-
-OVER_TIME = frozenset({TIME_BEHIND, LOSES_DATA})
-"""Both."""
 
 # Views whose rows belong to a round: for each row a rule holds or does not.
 _VIEWS = {
@@ -185,11 +174,6 @@ class Rule:
         return bool(CLOCK_COLUMNS & self.when.columns)
 
     @property
-    def over_time(self) -> bool:
-        """Whether it is judged at every round over rows that do not change: groups get older while they are behind."""
-        return bool(OVER_TIME & self.when.columns)
-
-    @property
     def of_events(self) -> bool:
         """Whether it reads events: rows that are judged once, when they are written."""
         return self.keep_ms > 0
@@ -258,9 +242,6 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: _Given, thresholds: M
     if table.name == "rounds":
         for column in CLOCK_FIELDS:
             schema = schema.append(column)
-    if table.name == "group_health":
-        for name_over_time in sorted(OVER_TIME):
-            schema = schema.append(pa.field(name_over_time, pa.float64()))
     when = check(connection, schema, _bounded(given.when, thresholds), ("BOOLEAN",))
     value = None
     if given.value is not None:
@@ -292,11 +273,6 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: _Given, thresholds: M
     if not set(rule.key) <= names:
         _refuse(f"per must be a list of columns of {table.name}")
     _check_time(rule, given.view)
-    bounded = sorted(OVER_TIME & rule.columns)
-    if len(bounded) > 1:
-        _refuse(f"{' and '.join(bounded)} are known as bounds: use one of them in a rule")
-    if bounded and not is_compared_once(connection, when.sql, bounded[0]):
-        _refuse(f"{bounded[0]} is known as bounds: compare it once in when, with <, <=, > or >=")
     return rule
 
 

@@ -119,36 +119,6 @@ def test_a_wrong_rule_is_one_sentence_with_file_rule_and_reason(
 
 
 @pytest.mark.parametrize(
-    "when",
-    [
-        "time_behind_seconds BETWEEN 60 AND 90",
-        "time_behind_seconds > 60 AND time_behind_seconds < 90",
-        "time_behind_seconds = 60",
-        "abs(time_behind_seconds) > 60",
-        "time_behind_seconds / 60 > 1",
-        "members > CASE WHEN time_behind_seconds > 5 THEN time_behind_seconds ELSE 0 END",
-    ],
-)
-def test_what_is_known_as_bounds_is_compared_once(tmp_path: Path, when: str) -> None:
-    with pytest.raises(RulesError, match="time_behind_seconds is known as bounds: compare it once in when"):
-        load_rules(_file(tmp_path, view="group_health_current", when=when))
-
-
-@pytest.mark.parametrize(
-    "when", ["time_behind_seconds > 60 * members", "NOT (60 >= TIME_BEHIND_SECONDS) OR drifted_count > 0"]
-)
-def test_it_may_be_compared_with_anything_in_the_row(tmp_path: Path, when: str) -> None:
-    (rule,) = load_rules(_file(tmp_path, view="group_health_current", when=when))
-    assert rule.over_time
-
-
-def test_how_long_a_group_is_behind_is_shown_only_by_a_rule_about_it(tmp_path: Path) -> None:
-    file = _file(tmp_path, view="group_health_current", when="members = 0", message="'{time_behind_seconds}'")
-    with pytest.raises(RulesError, match="time_behind_seconds is known as bounds: compare it once in when"):
-        load_rules(file)
-
-
-@pytest.mark.parametrize(
     ("content", "reason"),
     [
         ("rules: [", "it is not YAML"),
