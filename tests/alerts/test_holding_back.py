@@ -96,14 +96,6 @@ def test_what_is_held_back_outlives_a_restart_of_the_alerter(make: Make) -> None
     assert [title for _, title in living.inboxes["ops"].told] == ["[firing] drift: a (critical)"]
 
 
-def test_a_mute_of_an_owner_holds_back_its_groups_alone(make: Make) -> None:
-    living = make(DRIFT, owners=(Owner(team="payments", groups=("a",)),))
-    living.round(0)
-    _mute(living, "owner", "payments", 60)
-    living.round(1, drift=drifted("a", "b"))
-    assert [title for _, title in living.inboxes["ops"].told] == ["[firing] drift: b (critical)"]
-
-
 def test_routes_send_each_alert_to_its_targets_and_its_end_to_the_same(make: Make) -> None:
     living = make(
         DRIFT,
@@ -154,17 +146,6 @@ def test_an_alert_that_fires_is_sent_once_to_a_target_that_a_corrected_route_nam
 
 
 @pytest.mark.nightly
-def test_what_ended_before_the_route_was_corrected_is_not_sent(make: Make) -> None:
-    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
-    living.round(0, drift=drifted("a"))
-    living.round(1, drift=drifted("a", verdict="identical"))
-    _route(living, "pager", "log")
-    living.start()
-    living.round(2)
-    assert _titles(living, "pager") == []
-
-
-@pytest.mark.nightly
 def test_what_ended_while_the_route_was_corrected_is_not_sent(make: Make) -> None:
     living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
     living.round(0, drift=drifted("a"))
@@ -179,31 +160,6 @@ def test_what_ended_while_the_route_was_corrected_is_not_sent(make: Make) -> Non
         ("firing", "skipped", "it is no longer true"),
         ("resolved", "skipped", "its firing was not sent"),
     ]
-
-
-@pytest.mark.nightly
-def test_where_routes_stay_nothing_more_is_written_at_a_restart(make: Make) -> None:
-    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
-    living.round(0, drift=drifted("a"))
-    for number in (1, 2, 3):
-        living.start()
-        living.round(number)
-    assert living.deliveries("pager", "outcome", "reason") == [("skipped", "it is routed to log")]
-    assert living.deliveries("log", "outcome") == [("delivered",)]
-
-
-@pytest.mark.nightly
-def test_a_mute_holds_back_what_a_corrected_route_sends(make: Make) -> None:
-    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
-    living.round(0, drift=drifted("a"))
-    _mute(living, "group", "a", 5)
-    _route(living, "pager", "log")
-    living.start()
-    living.round(1)
-    assert _titles(living, "pager") == []
-    living.round(31)
-    living.round(32)
-    assert _titles(living, "pager") == ["[firing] drift: a (critical)"]
 
 
 def test_a_mute_that_repeats_holds_back_what_begins_in_any_of_its_times(make: Make) -> None:

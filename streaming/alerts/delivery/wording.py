@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from streaming.config import Owner, owner_of
 _BEFORE: Final = timedelta(minutes=45)
 _AFTER: Final = timedelta(minutes=15)
 
-# Names longer than this are a digest in the page's addresses (dashboards.format.key_of).
+# Names longer than this are something else in the page's addresses (dashboards.format.key_of): the rule is linked.
 _LINK_AT: Final = 300
 
 # A command with a longer name fits on no line: the page is the better next step.
@@ -55,9 +54,9 @@ class Wording:
         at = datetime.fromtimestamp((about.since if about.round_time is None else about.round_time) / 1000, UTC)
         asked = {"cluster": about.cluster}
         path = ["alerts", about.rule]
-        if about.group_id is not None:
-            path = ["groups", _key_of(about.group_id)]
-        if about.group_id is not None and about.rebalance is not None and self.tables.get(about.rule) == "drift":
+        if about.group_id is not None and len(about.group_id) <= _LINK_AT and about.group_id not in {".", ".."}:
+            path = ["groups", about.group_id]
+        if path[0] == "groups" and about.rebalance is not None and self.tables.get(about.rule) == "drift":
             path += ["decisions", str(about.rebalance)]
         else:
             asked |= {"from": f"{at - _BEFORE:%Y-%m-%dT%H:%MZ}", "to": f"{at + _AFTER:%Y-%m-%dT%H:%MZ}"}
@@ -75,42 +74,22 @@ class Wording:
         return self.runbooks.get(rule)
 
     def command(self, about: Transition) -> str | None:
-        """What a person would type next, quoted for a POSIX shell (bash where a name has unprintable characters).
+        """What a person would type next, quoted for a POSIX shell; Evenkeel never runs it.
 
-        None where there is nothing to type. Evenkeel never runs it.
+        None where there is nothing to type, and for names that nobody can type.
         """
         if self.bootstrap is None:
             return None
         login = " --command-config client.properties" if self.has_login else ""
-        to = f"--bootstrap-server {quoted(self.bootstrap)}{login}"
+        to = f"--bootstrap-server {shlex.quote(self.bootstrap)}{login}"
         if self.tables.get(about.rule) == "open_transactions":
             return f"kafka-transactions {to} list"
-        if about.group_id is None or len(about.group_id) > _LONGEST_NAME:
+        if about.group_id is None or len(about.group_id) > _LONGEST_NAME or not about.group_id.isprintable():
             return None
         more = " --members --verbose" if dict(about.labels).get("about") in {"assignment", "balance"} else ""
         # An option's value that begins with a dash would be taken for the next option.
         sign = "=" if about.group_id[:1] == "-" else " "
-        return f"kafka-consumer-groups {to} --describe{more} --group{sign}{quoted(about.group_id)}"
+        return f"kafka-consumer-groups {to} --describe{more} --group{sign}{shlex.quote(about.group_id)}"
 
 
 PLAIN: Final = Wording()
-
-
-def quoted(text: str) -> str:
-    """A text as one word of a shell, whatever it contains.
-
-    `'...'` for printable text, as `shlex.quote`; else bash's `$'...'`, in which every byte that is not plain ASCII is
-    an escape, so that the command is one line and nothing in it moves the cursor or changes the direction of text.
-    """
-    if text.isprintable():
-        return shlex.quote(text)
-    octets = text.encode("utf-8", "surrogatepass")
-    plain = (chr(b) if 0x20 <= b < 0x7F and chr(b) not in "\\'" else f"\\x{b:02x}" for b in octets)
-    return f"$'{''.join(plain)}'"
-
-
-def _key_of(name: str) -> str:
-    """A group's name in the page's addresses (dashboards.format.key_of)."""
-    if len(name) <= _LINK_AT and name not in {".", ".."}:
-        return name
-    return f"sha256:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

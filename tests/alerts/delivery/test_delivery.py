@@ -118,7 +118,7 @@ def test_a_dead_and_a_slow_target_hold_back_neither_another_nor_the_judging(lake
     assert [group for _, group in good.told()] == ["a", "b", "c"]
     assert {outcome for outcome, *_ in lake.deliveries("good")} == {"delivered"}
     assert {(outcome, reason) for outcome, _, _, reason in lake.deliveries("dead")} == {
-        ("failed", "the target could not be reached, or did not answer in time")
+        ("failed", "the target could not be reached, or did not take it in time")
     }
     assert lake.deliveries("slow")[0][0] == "failed"
 

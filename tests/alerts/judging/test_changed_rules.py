@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.alerts.build import BEHIND, DRIFT, SILENCE, UNEVEN, rules
+from tests.alerts.build import BEHIND, DRIFT, SILENCE, rules
 from tests.alerts.watched import Watched
 
 _Rows = dict[str, Any]
@@ -75,16 +75,6 @@ def test_a_new_rule_says_nothing_of_what_the_next_round_ends(
     assert _active(watched) == []
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("looks_before", [0, 1])
-def test_a_new_rule_does_not_wait_on_what_the_next_round_ends(tmp_path: Path, looks_before: int) -> None:
-    watched = _stopped(tmp_path, SILENCE, group_health=[_health(imbalance=3.0)])
-    _restart(watched, tmp_path, UNEVEN)
-    for _ in range(looks_before):
-        assert watched.after(1) == []
-    assert watched.round(2, group_health=[_health(imbalance=0.0)]) + watched.rounds(3, 9) == []
-
-
 @pytest.mark.parametrize("looks_before", [0, 1])
 def test_a_new_rule_says_what_was_true_before_it_and_still_is(tmp_path: Path, looks_before: int) -> None:
     watched = _stopped(tmp_path, SILENCE, **_DRIFTED)
@@ -108,15 +98,6 @@ def test_alerts_of_a_rule_that_is_given_a_view_with_another_key_are_gone_at_the_
     _restart(watched, tmp_path, after)
     assert watched.after(1) == [("late", "g", "gone")]
     assert _active(watched) == []
-
-
-@pytest.mark.nightly
-def test_a_rule_with_another_view_fires_by_itself_while_its_earlier_alert_is_gone(tmp_path: Path) -> None:
-    watched = Watched(tmp_path, _GROUPS_LATE)
-    watched.round(1, group_health=[_health(lag_total=500)], **_MUCH_BEHIND)
-    _restart(watched, tmp_path, _PARTITIONS_LATE)
-    assert watched.round(2) == [("late", "g", "gone"), ("late", "g", "firing")]
-    assert _active(watched) == [("late", '{"group_id":"g","topic":"t","partition":0}')]
 
 
 def test_an_alert_of_a_rule_that_is_about_silence_now_says_nothing_of_silence(tmp_path: Path) -> None:

@@ -165,27 +165,6 @@ def test_the_transitions_are_the_same_however_the_rounds_come(
     assert _told(writer) == _EXPECTED
 
 
-@pytest.mark.nightly
-def test_an_alerter_that_was_away_from_the_beginning_tells_the_same_with_the_same_ids(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path
-) -> None:
-    ids = []
-    for folder, always in ((tmp_path / "a", True), (tmp_path / "b", False)):
-        shutil.copytree(empty, folder)
-        writer, clock = Writer(folder), _Clock()
-        alerter = _alerter(writer, made, clock)
-        for number, tables in enumerate(_STORY):
-            writer.write(number, tables)
-            clock.ms = time_of(number) + 1_000
-            if always:
-                alerter.poll()
-        alerter.poll()
-        assert _told(writer) == _EXPECTED
-        ids.append({row["transition_id"] for row in writer.transitions()})
-    assert ids[0] == ids[1]
-    assert len(ids[0]) == len(_EXPECTED)
-
-
 def test_rows_of_a_round_that_is_not_closed_yet_wait_for_it(
     made: tuple[Rule, ...], empty: Path, tmp_path: Path
 ) -> None:
@@ -212,20 +191,6 @@ def test_another_cluster_of_the_same_lake_does_not_count(made: tuple[Rule, ...],
     other.write(0, {"drift": [_verdict("g", "drifted")]})
     mine.write(0, {"drift": [_verdict("h", "drifted")]})
     assert [d.group_id for d in _alerter(mine, made, clock).poll()] == ["h"]
-
-
-def test_a_rule_that_is_new_sees_what_is_current_and_one_that_is_gone_ends_its_alerts(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock = Writer(tmp_path), _Clock()
-    uneven, drift, behind, _ = made
-    writer.write(0, {"drift": [_verdict("g", "drifted")], "lag": [_lag(0, 500)]})
-    assert [d.rule for d in _alerter(writer, [uneven, drift], clock).poll()] == ["drift"]
-    clock.ms = time_of(1)
-    writer.write(1, {})
-    found = _alerter(writer, [uneven, behind], clock).poll()
-    assert [(d.rule, d.state, d.round) for d in found] == [("drift", "gone", 1), ("behind", "firing", 1)]
 
 
 def test_hostile_names_are_text_in_the_table_and_in_what_is_sent(
