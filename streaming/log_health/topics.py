@@ -68,7 +68,7 @@ def advance_topic(
             state = None
             continue
         before = state.look if state is not None else None
-        since = _begun(state.nobody_since, before, look) if state is not None else None
+        since = None if state is None or _is_another(before, look) else state.nobody_since
         nobody = _read_by_nobody(look)
         if nobody is not None:
             since = (look.time if since is None else since) if nobody else None
@@ -164,17 +164,6 @@ def _is_another(before: ClusterTopicObservation | None, look: ClusterTopicObserv
 def _lacks_partitions(before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> bool:
     """Whether it shows fewer partitions than the look before, of the same topic: then its broker has old metadata."""
     return before is not None and len(look.end) < len(before.end) and not _is_another(before, look)
-
-
-def _begun(since: int | None, before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> int | None:
-    """Since when nobody reads it as the looks before tell, ms, corrected if a clock was ahead; None if they do not."""
-    if since is None or before is None or _is_another(before, look):
-        return None
-    # A single earlier time may come from a clock that is behind; two later looks prove that the start was wrong, and
-    # the first of them replaces it. (If the look before shows a reader, it is older than `since`: those in between had
-    # fewer partitions.)
-    is_ahead = _read_by_nobody(before) and since > max(before.time, look.time)
-    return before.time if is_ahead else since
 
 
 def _window(before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> tuple[float, str | None]:

@@ -24,6 +24,7 @@ from streaming.job.rebuild import (
     write_gap,
     write_plan,
 )
+from streaming.job.source.positions import INITIAL
 from streaming.tables import DeltaLake, KnownRows, LakeReader, named_to_arrow, table_named
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
@@ -64,11 +65,7 @@ def test_numbers_and_time_continue_where_old_rounds_are_gone(lake: DeltaLake) ->
     lake.append("rounds", rows("rounds", *history), "old", 0)
     made = plan(lake, begin=7, end=12)
     time = history[1]["round_time"]
-    assert made.start == {
-        "log": {},
-        "events": {},
-        "rounds": 0,
-        "round": -1,
+    assert made.start == INITIAL | {
         "time": time,
         "elapsed": 7_000,
         "base": 100,

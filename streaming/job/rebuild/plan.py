@@ -16,7 +16,7 @@ when the query has read a round that was opened after it began: the old query ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from streaming.exceptions import SetupError
 from streaming.job.checkpoint import is_local, refuse_unanswered
-from streaming.job.source.positions import INITIAL, Positions
+from streaming.job.source.positions import Positions
 from streaming.tables import TABLES, KnownRows, Table, file_system, noted_lost
 
 _FILE = "rebuild.json"
@@ -116,11 +116,11 @@ def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
     if newest is not None:
         # Numbers of rounds and elapsed time continue as if the query had read the rounds that are gone.
         base = newest.number - newest.opened_offset
-        start = replace(start, base=base, rounds_of=newest.cluster_id)
+        start = msgspec.structs.replace(start, base=base, rounds_of=newest.cluster_id)
         before = _round_below(tables["rounds"], base + topics.rounds_begin)
     if before is not None:
         # (Without its number: of a round that the topic is losing the closing record may still be there.)
-        start = replace(start, time=before.time, elapsed=before.elapsed)
+        start = msgspec.structs.replace(start, time=before.time, elapsed=before.elapsed)
     newest_round, newest_time = (newest.number, newest.time) if newest is not None else (-1, -1)
     return Rebuild(
         newest_round=newest_round,
@@ -132,7 +132,7 @@ def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
             if table.of_rounds and (number := tables[table.name].newest_round()) is not None
         },
         lost=tuple(table.name for table in TABLES if table.of_rounds and noted_lost(lake, table.name)),
-        start=INITIAL if start == Positions() else start.write(),
+        start=start.write(),
         gap=_gap(before, topics),
     )
 

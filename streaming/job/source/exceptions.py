@@ -9,10 +9,6 @@ class SourceError(EvenkeelError):
     """Base class of this package's exceptions."""
 
 
-class SourceOptionsError(SourceError):
-    """The options given to the source are missing or wrong."""
-
-
 class UnreadableTopicError(SourceError):
     """A topic could not be read for too long: brokers unreachable, no right, the topic gone."""
 

@@ -9,7 +9,9 @@ judgement of a closing record follows from the positions before it and the recor
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from streaming.events import RejectedEvent, UnknownType
 from streaming.job.source.positions import Positions

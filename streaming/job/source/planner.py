@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kafka import TopicPartition
 from kafka.errors import KafkaError
+from msgspec.structs import replace
 
 from streaming.job.source.connection import Readers
 from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError, UnreadableTopicError

@@ -1,16 +1,11 @@
 """How far a query has read, and of which cluster and topics: the offsets that Spark keeps in the checkpoint.
 
-As JSON: `{"log": {"0": n, ...}, "events": {"0": n, ...}, "rounds": n}`. Each n is an exclusive end: the next offset to
-read from that partition. A partition that is missing is read from its beginning; so the constant with which a query
-starts (`INITIAL`, which must not depend on the cluster: Spark asks for it again after a crash in the first batch)
-covers partitions that appear later, too.
+Each position is an exclusive end: the next offset to read. A partition that is missing is read from its beginning; so
+the constant with which a query starts (`INITIAL`, which must not depend on the cluster: Spark asks for it again after a
+crash in the first batch) covers partitions that appear later, too.
 
-After the first round there are also `round`, the number of the newest round taken, `time`, its time, and `elapsed`, the
-time that passed over all rounds. `cluster_id` and `topics` name the cluster and topics of the offsets: offsets of
-another cluster are refused, other topics are read from their beginning; `rounds_of` names the cluster that the rounds
-are about. `source` is there where groups are not read from the log. `base` is there after the rounds topic was created
-again: a round's number is its opening record's offset plus this, so that numbers keep growing. `inside` is there after
-a batch without rounds.
+Offsets of another cluster than `cluster_id` are refused, other topics than `topics` are read from their beginning.
+After the rounds topic was created again `base` lets the numbers of rounds keep growing.
 
 A topic that was deleted and created again, or cut back by an unclean election, starts a new stretch with a batch that
 holds nothing but the change (`turn`), so that records from before and after it never meet in one batch. Its rows of
@@ -20,8 +15,11 @@ holds nothing but the change (`turn`), so that records from before and after it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from streaming.job.source.settings import SourceSettings
 from streaming.records import LOG as FROM_LOG
@@ -30,12 +28,8 @@ from streaming.records import LogGap
 LOG, EVENTS, ROUNDS = "log", "events", "rounds"
 """Roles of the three topics: keys of `Positions.topics`."""
 
-INITIAL: dict[str, Any] = {"log": {}, "events": {}, "rounds": 0}
-"""Where a new query starts."""
 
-
-@dataclass(frozen=True, slots=True)
-class Positions:
+class Positions(msgspec.Struct, frozen=True):
     """The offsets as a value.
 
     Attributes:
@@ -53,11 +47,10 @@ class Positions:
         topics: Topic ids by the topics' roles (`log`, `events`, `rounds`), as far as they are known.
         source: Source of groups that the query follows, where it is not the log; None otherwise.
         inside: Whether they lie inside the window of the newest round: batches without rounds have gone on from it.
-            False in offsets of a release that did not write it.
     """
 
-    log: Mapping[int, int] = field(default_factory=dict)
-    events: Mapping[int, int] = field(default_factory=dict)
+    log: dict[int, int] = {}
+    events: dict[int, int] = {}
     rounds: int = 0
     round: int = -1
     time: int = -1
@@ -65,7 +58,7 @@ class Positions:
     base: int = 0
     cluster_id: str | None = None
     rounds_of: str | None = None
-    topics: Mapping[str, str] = field(default_factory=dict)
+    topics: dict[str, str] = {}
     source: str | None = None
     inside: bool = False
 
@@ -76,44 +69,17 @@ class Positions:
 
     @classmethod
     def read(cls, offsets: Mapping[str, Any]) -> Positions:
-        """Read what `write` wrote, or `INITIAL`."""
-        return cls(
-            source=offsets.get("source"),
-            log={int(partition): int(offset) for partition, offset in offsets["log"].items()},
-            events={int(partition): int(offset) for partition, offset in offsets["events"].items()},
-            rounds=int(offsets["rounds"]),
-            round=int(offsets.get("round", -1)),
-            time=int(offsets.get("time", -1)),
-            elapsed=int(offsets.get("elapsed", 0)),
-            base=int(offsets.get("base", 0)),
-            cluster_id=offsets.get("cluster_id"),
-            rounds_of=offsets.get("rounds_of"),
-            topics=dict(offsets.get("topics", {})),
-            inside=bool(offsets.get("inside", False)),
-        )
+        """Read what `write` wrote."""
+        return msgspec.convert(offsets, cls, strict=False)
 
     def write(self) -> dict[str, Any]:
-        """As JSON values. Spark compares offsets as text, so partitions are sorted."""
-        offsets: dict[str, Any] = {
-            "log": {str(partition): self.log[partition] for partition in sorted(self.log)},
-            "events": {str(partition): self.events[partition] for partition in sorted(self.events)},
-            "rounds": self.rounds,
-        }
-        if self.round >= 0 or self.time >= 0:
-            offsets |= {"round": self.round, "time": self.time, "elapsed": self.elapsed}
-        if self.source is not None:
-            offsets["source"] = self.source
-        if self.inside:
-            offsets["inside"] = True
-        if self.base:
-            offsets["base"] = self.base
-        if self.cluster_id is not None:
-            offsets["cluster_id"] = self.cluster_id
-        if self.rounds_of is not None:
-            offsets["rounds_of"] = self.rounds_of
-        if self.topics:
-            offsets["topics"] = {name: self.topics[name] for name in sorted(self.topics)}
-        return offsets
+        """As JSON values. Spark compares offsets as text, so everything has its order."""
+        written: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="sorted")
+        return written
+
+
+INITIAL: Final = Positions().write()
+"""Where a new query starts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from streaming.config import NO_BUS, Filters, KafkaSettings, OffsetsLog, Settings
 from streaming.exceptions import SetupError
-from streaming.job.source.exceptions import SourceOptionsError
 from streaming.records import ROCKETMQ
 
 
@@ -85,24 +84,6 @@ class SourceSettings(BaseModel):
     def option(self) -> str:
         """The text of Spark's option `settings`."""
         return self.model_dump_json()
-
-    @classmethod
-    def from_option(cls, text: str | None) -> Self:
-        """Read what `option` wrote.
-
-        Raises:
-            SourceOptionsError: It is missing or invalid.
-        """
-        if text is None:
-            message = 'The source "evenkeel" needs the option "settings": give it SourceSettings.of(...).option().'
-            raise SourceOptionsError(message)
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "settings"
-            message = f'The option "settings" of the source "evenkeel" is wrong at {place}: {first["msg"]}.'
-            raise SourceOptionsError(message) from None
 
     def client(self) -> KafkaSettings | None:
         """The connection to the watched cluster, with the secrets of this process; None when that is no Kafka."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -122,16 +121,16 @@ def share_out(
     shares.sort(key=lambda weighed: weighed[0], reverse=True)
     # With fewer shares than tasks the other tasks would have nothing to do; rows alone need one task.
     count = min(tasks, max(len(shares), 1 if rows else 0))
-    loads = [(0, number) for number in range(count)]
+    loads = [0] * count
     log: list[list[LogShare]] = [[] for _ in range(count)]
     events: list[list[EventsShare]] = [[] for _ in range(count)]
     for weight, share in shares:
-        load, number = heapq.heappop(loads)
+        number = loads.index(min(loads))
+        loads[number] += weight
         if isinstance(share, LogShare):
             log[number].append(share)
         else:
             events[number].append(share)
-        heapq.heappush(loads, (load + weight, number))
     return [
         SourceTask(
             len(end.log),

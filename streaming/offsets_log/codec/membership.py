@@ -24,6 +24,7 @@ kafka-clients 4.3.1; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from streaming.offsets_log.codec.keys import GROUP_METADATA
@@ -176,20 +177,6 @@ def decode_membership(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A member that was asked for, with the names of a record's; the answer has no timeouts."""
-
-    memberId: str  # noqa: N815  # as in Kafka's schema, as the fields below
-    groupInstanceId: str | None  # noqa: N815
-    clientId: str  # noqa: N815
-    clientHost: str  # noqa: N815
-    subscription: bytes
-    assignment: bytes
-    rebalanceTimeout: int = -1  # noqa: N815
-    sessionTimeout: int = -1  # noqa: N815
-
-
 def seen_member(
     member_id: str,
     instance_id: str | None,
@@ -211,7 +198,17 @@ def seen_member(
         assignment: Bytes of its assignment.
         decodes: The group's protocol type is "consumer": both are decoded.
     """
-    member = _Seen(member_id, instance_id, client_id, client_host, subscription, assignment)
+    # With the names of a record's member; the answer has no timeouts.
+    member = SimpleNamespace(
+        memberId=member_id,
+        groupInstanceId=instance_id,
+        clientId=client_id,
+        clientHost=client_host,
+        subscription=subscription,
+        assignment=assignment,
+        rebalanceTimeout=-1,
+        sessionTimeout=-1,
+    )
     return _consumer(member) if decodes else _member(member)
 
 

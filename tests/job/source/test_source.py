@@ -71,15 +71,3 @@ def test_a_batch_that_failed_is_read_again_the_same_after_a_restart(
     assert second.commits() == made
     assert len(second.rounds()) == 7
     assert len(second.told(probe.rounds_topic, 0)) == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, 'needs the option "settings"'),
-        ({"settings": "{}"}, "is wrong at cluster: Field required"),
-    ],
-)
-def test_wrong_options_are_refused_in_a_sentence(spark: SparkSession, options: dict[str, str], message: str) -> None:
-    with pytest.raises(Exception, match=message):
-        spark.readStream.format("evenkeel").options(**options).load()
