@@ -32,7 +32,7 @@ EVENTS_VERSION: Final = 1
 
 MAX_RECORD_BYTES: Final = 32 * 1024 * 1024
 """The largest record that a probe may write: a group with a third of a million partitions, or a million without racks.
-The event of a larger group has no topics. Readers take batches of twice that."""
+The event of a larger group has no topics."""
 
 _LONGEST_NAME: Final = 100
 """Characters of a type in a reason."""

@@ -324,7 +324,7 @@ class MaintenanceSettings(Section):
 
     Attributes:
         keep_days: By table, how many days of rows are kept, where it is not the table's default (docs/tables.md).
-        in_job: The job maintains its lake between batches.
+        in_job: The job maintains its lake.
     """
 
     keep_days: dict[str, int] = Field(default_factory=dict)

@@ -64,7 +64,6 @@ _FILE_BYTES = 256 * 1024 * 1024
 def batch_writer(
     lake: Lake,
     done: Callable[[int, dict[str, int]], None] | None = None,
-    running: Callable[[bool], None] = lambda _: None,
     writer: Writer = "delta-rs",
 ) -> Callable[[DataFrame, int], None]:
     """Build the function for `foreachBatch`.
@@ -72,12 +71,10 @@ def batch_writer(
     Args:
         lake: Where the rows go.
         done: Called after each batch with its number and the rows written per table.
-        running: Called with True when a batch begins, and with False when it is written.
         writer: What writes them, as `job.writer`. A lake that looks at the rows, as a rebuild's does, gets them here.
     """
 
     def write(batch: DataFrame, number: int) -> None:
-        running(True)
         # The id belongs to the checkpoint: a new checkpoint begins at batch 0 again and must not be taken for it.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         if writer == "delta-rs" or not isinstance(lake, DeltaLake):
@@ -86,7 +83,6 @@ def batch_writer(
             written = _write_by_executors(batch, lake, query, number)
         else:
             written = _write_by_size(batch, lake, query, number)
-        running(False)
         if done is not None:
             done(number, written)
 

@@ -61,7 +61,6 @@ def start_query(
     plan: Rebuild | None = None,
     available_now: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
-    running: Callable[[bool], None] = lambda _: None,
     hold: Path | None = None,
 ) -> StreamingQuery:
     """Start the query.
@@ -75,7 +74,6 @@ def start_query(
         plan: The plan of the checkpoint's rebuild, done or not; None where there is none.
         available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
-        running: As of `batch_writer`.
         hold: No batch begins while this file exists.
     """
     # (A whole log tells everything again.)
@@ -93,7 +91,7 @@ def start_query(
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
         .option("checkpointLocation", as_s3a(checkpoint or checkpoint_of(settings)))
-        .foreachBatch(batch_writer(lake, done, running, settings.job.writer))
+        .foreachBatch(batch_writer(lake, done, settings.job.writer))
     )
     if available_now:
         return writer.trigger(availableNow=True).start()
@@ -151,7 +149,6 @@ def run(
                 plan=plan,
                 available_now=available_now,
                 done=done,
-                running=maintenance.batch_runs,
                 hold=hold,
             )
         except Exception as error:

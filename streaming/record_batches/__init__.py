@@ -1,4 +1,4 @@
-"""Whole record batches from Kafka: fetched, found by their headers, decompressed within limits, walked."""
+"""Whole record batches from Kafka: fetched, found by their headers, decompressed, walked."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from streaming.record_batches.batches import (
     FetchedBatch,
     FetchedRun,
     Missing,
+    decompressed,
     epochs_of,
 )
-from streaming.record_batches.decompress import MAX_CLEAR_BYTES, decompressed
 from streaming.record_batches.walk import Record, walk
 from streaming.record_batches.whole_batches import ask_offsets, take_whole_batches
 
@@ -19,7 +19,6 @@ __all__ = [
     "APPEND_TIME",
     "CODEC",
     "HEADER",
-    "MAX_CLEAR_BYTES",
     "FetchedBatch",
     "FetchedRun",
     "Missing",

@@ -13,12 +13,14 @@ fields are then read for all batches at once.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from kafka import codec
+from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.offsets_log import Ints, rows_at
@@ -60,6 +62,36 @@ _FIELDS = np.dtype(
         ("records", ">i4"),
     ]
 )
+
+
+_CODECS: dict[int, Callable[[bytes], bytes]] = {
+    1: codec.gzip_decode,
+    2: codec.snappy_decode,
+    3: codec.lz4_decode,
+    4: codec.zstd_decode,
+}
+
+
+def decompressed(number: int, body: memoryview) -> bytes | memoryview:
+    """Decompress everything after a batch's header.
+
+    Args:
+        number: Number of the codec, from the attributes; 0 for none.
+        body: Everything after the header.
+
+    Raises:
+        CorruptRecordError: There is no such codec, or the bytes do not follow it.
+    """
+    if not number:
+        return body
+    if number not in _CODECS:
+        message = f"there is no codec {number}"
+        raise CorruptRecordError(message)
+    try:
+        return _CODECS[number](bytes(body))
+    except Exception as error:  # each package has its own exceptions, and here all mean the same
+        message = f"it cannot be decompressed: {error}"
+        raise CorruptRecordError(message) from error
 
 
 @dataclass(frozen=True, slots=True)

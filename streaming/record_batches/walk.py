@@ -35,8 +35,7 @@ from typing import Any
 from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecordBatch
 
-from streaming.record_batches.batches import FetchedBatch
-from streaming.record_batches.decompress import decompressed
+from streaming.record_batches.batches import FetchedBatch, decompressed
 
 Record = tuple[int, int, bytes | None, bytes | None]
 """Offset, timestamp in ms, key, value; key and value as bytes, or None when null."""
@@ -59,8 +58,8 @@ def walk(batch: FetchedBatch, start: int, end: int) -> Iterator[Record]:
     A range may begin and end inside a batch, so both ends are trimmed.
 
     Raises:
-        CorruptRecordError: The bytes of the batch are not such records, or it is larger than `MAX_CLEAR_BYTES`. No
-            record was yielded before: a batch is refused as a whole, wherever a range begins and ends.
+        CorruptRecordError: The bytes of the batch are not such records. No record was yielded before: a batch is
+            refused as a whole, wherever a range begins and ends.
     """
     if isinstance(batch.records, DefaultRecordBatch):
         records = _walk(batch.records)

@@ -13,7 +13,7 @@ from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import SetupError
 from streaming.job.checkpoint import broken_by_spark, clear_torn_start
 from streaming.job.run import refuse_lost
-from streaming.tables import TABLES, DeltaLake, named_to_arrow, table_named
+from streaming.tables import DeltaLake, named_to_arrow, table_named
 from tests.empty_lake import empty_lake
 
 QUERY = "52298ad0-bb63-41e9-b910-3b1603346b26"
@@ -155,21 +155,6 @@ def test_a_deleted_table_is_reported_and_not_created_again(watched: Watched) -> 
     assert not (Path(watched.settings.lake) / "drift").exists()
 
 
-def test_a_lake_that_is_gone_as_a_whole_is_told(watched: Watched, tmp_path: Path) -> None:
-    kept = shutil.move(watched.checkpoint, tmp_path / "kept")
-    shutil.rmtree(watched.settings.lake)
-    shutil.copytree(kept, watched.checkpoint)
-    assert f": {', '.join(table.name for table in TABLES)}. Restore it" in watched.refused()
-
-
-def test_another_lake_beside_the_checkpoint_is_told(watched: Watched, tmp_path: Path) -> None:
-    other = DeltaLake(str(tmp_path / "other"))
-    other.create()
-    elsewhere = watched.settings.model_copy(update={"lake": other.root})
-    with pytest.raises(SetupError, match="says was written to it: the rounds up to 2"):
-        refuse_lost(elsewhere, str(watched.checkpoint), None)
-
-
 def test_a_lake_of_an_older_backup_is_told(watched: Watched, tmp_path: Path) -> None:
     backup = shutil.copytree(Path(watched.settings.lake) / "rounds", tmp_path / "backup")
     watched.take()
@@ -196,11 +181,3 @@ def test_a_lake_that_was_moved_with_its_checkpoint_continues(watched: Watched, t
     row = named_to_arrow(table_named("rounds"), [{"cluster": "c", "round": 9}])
     assert DeltaLake(str(moved)).append("rounds", row, QUERY, 2) == 0
     assert DeltaLake(str(moved)).append("rounds", row, QUERY, 3) == 1
-
-
-def test_a_copy_with_its_checkpoint_goes_its_own_way(watched: Watched, tmp_path: Path) -> None:
-    copy = shutil.copytree(watched.settings.lake, tmp_path / "copy")
-    watched.take()
-    settings = watched.settings.model_copy(update={"lake": str(copy)})
-    refuse_lost(settings, checkpoint_of(settings), None)
-    refuse_lost(watched.settings, str(watched.checkpoint), None)

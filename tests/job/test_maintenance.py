@@ -61,14 +61,8 @@ def job(lake: Path) -> Job:
     return Job(lake)
 
 
-def test_between_two_batches_files_are_joined_and_no_row_changes(job: Job, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_are_joined_and_no_row_changes(job: Job, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    job.work(2)
-    assert job.files == {"lag": MANY, "members": MANY}, "before the first batch nothing is known"
-    job.maintenance.batch_runs(True)
-    job.work(12)
-    assert job.files == {"lag": MANY, "members": MANY}, "a batch runs"
-    job.maintenance.batch_runs(False)
     job.work(13)
     assert job.files == {"lag": 1, "members": 1}
     assert LakeReader(job.lake.root).count("lag") == MANY
@@ -77,44 +71,19 @@ def test_between_two_batches_files_are_joined_and_no_row_changes(job: Job, caplo
     assert said[0].startswith("maintenance: lag ")
 
 
-def test_a_batch_that_begins_ends_the_work_after_the_piece_in_progress(
-    job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_ends_the_work_after_the_piece_in_progress(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     def line_of(_: Done) -> str:
-        job.maintenance.batch_runs(True)
+        job.stop.set()
         return "a piece"
 
-    job.maintenance.batch_runs(False)
-    with monkeypatch.context() as patch:
-        patch.setattr("streaming.job.maintenance.line_of", line_of)
-        job.work(12)
+    monkeypatch.setattr("streaming.job.maintenance.line_of", line_of)
+    job.work(12)
     assert sorted(job.files.values()) == [1, MANY]
-    job.maintenance.batch_runs(False)
-    job.stop.set()
-    job.work(13)
-    assert sorted(job.files.values()) == [1, MANY], "nothing begins after a stop"
-
-
-def test_a_catch_up_goes_first_but_not_for_ever(job: Job, caplog: pytest.LogCaptureFixture) -> None:
-    job.maintenance.batch_runs(True)
-    job.work(3_599)
-    assert job.files == {"lag": MANY, "members": MANY}
-    assert caplog.records == []
-    job.work(3_660)
-    assert sorted(job.files.values()) == [1, MANY], "one piece"
-    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
-        "no time for maintenance between batches for 61 minutes"
-    ]
-    job.work(3_900)
-    assert sorted(job.files.values()) == [1, MANY], "the next one is five minutes later"
-    job.work(3_970)
-    assert sorted(job.files.values()) == [1, 1]
 
 
 def test_a_failure_is_a_warning_an_hour_and_the_job_goes_on(job: Job, caplog: pytest.LogCaptureFixture) -> None:
     for file in Path(job.lake.path("lag")).rglob("*.parquet"):
         file.unlink()
-    job.maintenance.batch_runs(False)
     for minute in range(1, 70):
         job.work(minute * 60)
     said = [record.getMessage() for record in caplog.records]
@@ -127,7 +96,6 @@ def test_an_error_nobody_expected_does_not_end_the_job(
     job: Job, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streaming.maintain.maintainer.days_to_join", lambda *_: 1 // 0)
-    job.maintenance.batch_runs(False)
     job.work(12)
     [unexpected] = (record.getMessage().partition("the job goes on. ")[2] for record in caplog.records)
     assert unexpected.startswith("ZeroDivisionError: ")
@@ -135,7 +103,6 @@ def test_an_error_nobody_expected_does_not_end_the_job(
 
 def test_only_one_compactor_works_on_a_lake_and_the_other_waits(job: Job, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    job.maintenance.batch_runs(False)
     with only_one(MAINTAINER, job.lake.root, None):
         job.work(12)
     assert job.files == {"lag": MANY, "members": MANY}
@@ -146,6 +113,5 @@ def test_only_one_compactor_works_on_a_lake_and_the_other_waits(job: Job, caplog
 
 def test_a_job_that_shall_not_maintain_does_not(lake: Path) -> None:
     job = Job(lake, in_job=False)
-    job.maintenance.batch_runs(False)
     job.work(5_000)
     assert job.files == {"lag": MANY, "members": MANY}

@@ -116,7 +116,7 @@ class Program:
 
     def write(self, lake: DeltaLake, writer: Writer, number: int, names: Sequence[str]) -> dict[str, int]:
         written: dict[str, int] = {}
-        write = batch_writer(lake, lambda _, rows: written.update(rows), lambda _: None, writer)
+        write = batch_writer(lake, lambda _, rows: written.update(rows), writer)
         write(self.frame(number, names), number)
         return written
 

@@ -181,23 +181,6 @@ def test_nobody_reads_a_topic_since_no_later_than_its_row_where_the_first_look_h
     assert [row.read_by_nobody_since for row in rows[1:]] == [START + 10 * MINUTE, START + 20 * MINUTE]
 
 
-def test_one_look_whose_clock_is_behind_changes_nothing_about_since_when_nobody_reads_a_topic() -> None:
-    rows = rows_of([unread(0)], [unread(10)], [unread(20, time=1_000)], [unread(30)])
-    assert [row.read_by_nobody_since for row in rows] == [START, START, 1_000, START]
-
-
-def test_a_look_whose_clock_is_behind_changes_nothing_even_if_the_next_one_is_at_the_very_time_of_the_first() -> None:
-    rows = rows_of([unread(0)], [unread(10, time=1_000)], [unread(20, time=START)])
-    assert [row.read_by_nobody_since for row in rows] == [START, 1_000, START]
-
-
-def test_looks_with_fewer_partitions_tell_that_nobody_reads_a_topic_as_well_as_others() -> None:
-    narrow = [unread(minute, end=(100,), time=time) for minute, time in ((10, START + 10 * MINUTE), (20, START))]
-    rows = rows_of([look(0, (100, 50), time=START)], *([one] for one in narrow), [unread(30)])
-    since = [row.read_by_nobody_since for row in rows]
-    assert since == [None, START + 10 * MINUTE, START, START + 10 * MINUTE]
-
-
 def test_a_recreated_topic_is_read_by_nobody_from_then_on() -> None:
     rows = rows_of([unread(0), unread(10, topic_id="id-2")])
     assert [row.read_by_nobody_since for row in rows] == [START, START + 10 * MINUTE]

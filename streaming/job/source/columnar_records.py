@@ -106,8 +106,10 @@ def _decompressed(run: FetchedRun) -> Iterator[_Batches]:
     ):
         begin.append(size)
         try:
-            body = decompressed(attributes & CODEC, run.data[at + HEADER : at + length], _BYTES_AT_ONCE)
+            body = decompressed(attributes & CODEC, run.data[at + HEADER : at + length])
         except CorruptRecordError:
+            body = None
+        if body is None or len(body) > _BYTES_AT_ONCE:
             # No batch ends before it begins, so this marks an odd one.
             stop.append(size - 1)
         else:
