@@ -143,27 +143,3 @@ def test_two_clusters_share_a_bus_and_its_topics(watched: Cluster, bus: Embedded
         assert job.rows.quarantine == []
         assert [gap for gap in job.rows.gaps if gap.kind != "rounds"] == []
     assert not set(numbers["here"]) & set(numbers["there"])
-
-
-def test_a_bus_may_be_given_to_a_cluster_that_was_watched_without(
-    watched: Cluster, bus: EmbeddedBroker, tmp_path: Path
-) -> None:
-    without, with_bus = _settings(watched, None, tmp_path), _settings(watched, bus, tmp_path)
-    group = watched.commit("g", watched.topic("orders", 1), [0])
-    job = PlainJob(SourceSettings.of(without), kept_readers)
-    _rounds(without)
-    job.run()
-    watched.commit("g", f"{watched.unique}-orders", [5])
-    _rounds(with_bus, 3)
-    job.settings = SourceSettings.of(with_bus)
-    job.run()
-    numbers = [row.round for row in job.rows.rounds]
-    assert numbers == sorted(set(numbers))
-    assert [row.opened_offset for row in job.rows.rounds] == [0, 2, 0, 2, 4]
-    own = {with_bus.probe.events_topic, with_bus.probe.rounds_topic}
-    assert {(gap.kind, gap.topic) for gap in job.rows.gaps if gap.kind != "rounds"} == {
-        ("recreated", topic) for topic in own
-    }
-    newest = [row for row in job.rows.lag if row.group_id == group][-1]
-    assert newest.committed_offset == 5
-    assert newest.round in numbers[2:]

@@ -6,17 +6,12 @@ The witnesses are the members with their listeners, the coordinator through the 
 
 from __future__ import annotations
 
-import os
 import struct
-import subprocess
-import sys
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
@@ -294,22 +289,3 @@ def test_under_traffic_offsets_and_lag_lie_between_the_readings_before_and_after
     assert outside == []
     assert len(recorded.recording.brackets) >= _LEAST_BRACKETS
     assert moving > compared / 10  # otherwise no traffic was measured
-
-
-@pytest.mark.nightly
-def test_traffic_that_is_killed_leaves_no_member_behind(bootstrap: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "streaming.demo.traffic", "--bootstrap", bootstrap]
-    traffic = subprocess.Popen(
-        [*command, "--folder", str(tmp_path), "--stories", "1"], env={**os.environ, "PYTHONPATH": str(_ROOT)}
-    )
-    parent = psutil.Process(traffic.pid)
-    pause = threading.Event()
-    members: list[psutil.Process] = []
-    while not any("java" in child.name() for child in members):
-        assert traffic.poll() is None
-        pause.wait(0.05)
-        members = parent.children(recursive=True)
-    traffic.kill()
-    traffic.wait(60)
-    _, alive = psutil.wait_procs(members, timeout=60)
-    assert alive == []

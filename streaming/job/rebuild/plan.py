@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -71,14 +71,7 @@ class Topics:
     compacted: bool
 
 
-class RowsToWrite(Protocol):
-    """Says which rows a table does not have."""
-
-    def without_known(self, rows: pa.Table) -> pa.Table:
-        """Those of these rows, by `Table.identity`."""
-
-
-def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: RowsToWrite) -> pa.Table:
+def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: KnownRows) -> pa.Table:
     """The rows that a rebuild writes: those that the table does not have.
 
     Args:

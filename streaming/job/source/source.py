@@ -18,7 +18,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from streaming.job.source.exceptions import SourceError
 from streaming.job.source.settings import SourceSettings
 
 if TYPE_CHECKING:
@@ -93,11 +92,7 @@ class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read one task."""
         from streaming.job.source.connection import kept_readers  # noqa: PLC0415
         from streaming.job.source.read import arrow_batches, task_rows  # noqa: PLC0415
-        from streaming.job.source.tasks import SourceTask  # noqa: PLC0415
 
-        if not isinstance(partition, SourceTask):
-            message = f"The source was given a task that is none of its own: {type(partition).__name__}."
-            raise SourceError(message)
         yield from arrow_batches(
             task_rows(partition, self._settings, kept_readers(self._settings, self._settings.patience_s))
         )
