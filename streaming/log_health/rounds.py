@@ -5,7 +5,7 @@ Closed rounds have their own key, and come in the order of their closing records
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -42,20 +42,13 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
         cluster: Configured name of the cluster.
     """
     rows = Rows()
-    holds = state.holds
     for item in sorted(rounds, key=lambda r: r.round):
         newest = state.time
         rows.gaps.extend(_gaps(state, item, cluster))
         is_certain = state.clock.other is None
         is_new_day = newest is not None and is_certain and day_of(newest) != day_of(item.closed.time)
-        before = holds
-        if item.closed.holds is not None:
-            holds, changed = _open_transactions(holds, item.closed.holds, cluster, item.round, item.closed.time)
-            rows.open_transactions.extend(changed)
-        if is_new_day:
-            rows.open_transactions.extend(_repeated(before, holds, item, cluster))
+        rows.open_transactions.extend(_open_transactions(state, item, cluster, is_new_day=is_new_day))
         rows.rounds.append(_round_row(item, cluster))
-    state.holds = holds
     return state, rows
 
 
@@ -91,54 +84,42 @@ def _brokers(brokers: Iterable[Broker], time: int) -> tuple[RoundBroker, ...]:
 
 
 def _open_transactions(
-    before: Mapping[int, HeldPartition], held: Sequence[HeldPartition], cluster: str, number: int, time: int
-) -> tuple[dict[int, HeldPartition], list[OpenTransactionRow]]:
-    """Update the holds with one round.
-
-    Args:
-        before: By partition: the hold in its last row.
-        held: The holds of the round.
-        cluster: Configured name of the cluster.
-        number: Number of the round.
-        time: Its time, ms.
+    state: RoundsState, item: ClosedRound, cluster: str, *, is_new_day: bool
+) -> list[OpenTransactionRow]:
+    """Update the state's holds with a round; the holds go on where its log was not read.
 
     Returns:
-        The present holds, and a row for each partition that changed: the hold began or ended, its producer or
-        transactional id became known, or the number of groups changed. The number of waiting records grows all the time
-        and causes no row.
+        A row for each partition that changed: the hold began or ended, its producer or transactional id became known,
+        or the number of groups changed. The number of waiting records grows all the time and causes no row. Once a day
+        the others have one too, as a repetition, so that the newest row of each lies in the last days.
     """
-    now = {hold.partition: hold for hold in held}
-    ended = [hold for partition, hold in sorted(before.items()) if partition not in now]
-    rows = [_held_row(cluster, number, time, hold, is_held=False) for hold in ended]
-    for partition, hold in sorted(now.items()):
-        if _is_news(before.get(partition), hold):
-            rows.append(_held_row(cluster, number, time, hold, is_held=True))
-    return now, rows
+    before, held = state.holds, item.closed.holds
+    now = before if held is None else {hold.partition: hold for hold in held}
+    rows = [_held_row(cluster, item, hold, is_held=False) for hold in _sorted(before) if hold.partition not in now]
+    for hold in _sorted(now):
+        is_news = _is_news(before.get(hold.partition), hold)
+        if is_news or is_new_day:
+            row = _held_row(cluster, item, hold, is_held=True)
+            rows.append(row if is_news else msgspec.structs.replace(row, repeat=item.round))
+    state.holds = now
+    return rows
 
 
-def _repeated(
-    before: Mapping[int, HeldPartition], now: Mapping[int, HeldPartition], item: ClosedRound, cluster: str
-) -> list[OpenTransactionRow]:
-    """Rows of the holds that go on unchanged: once a day, so that the newest row of each lies in the last days."""
-    rows = [
-        _held_row(cluster, item.round, item.closed.time, hold, is_held=True)
-        for partition, hold in sorted(now.items())
-        if partition in before and not _is_news(before[partition], hold)
-    ]
-    return [msgspec.structs.replace(row, repeat=item.round) for row in rows]
+def _sorted(holds: Mapping[int, HeldPartition]) -> list[HeldPartition]:
+    return [hold for _, hold in sorted(holds.items())]
 
 
 def _is_news(known: HeldPartition | None, hold: HeldPartition) -> bool:
     return known is None or msgspec.structs.replace(hold, end=known.end) != known
 
 
-def _held_row(cluster: str, number: int, time: int, hold: HeldPartition, *, is_held: bool) -> OpenTransactionRow:
+def _held_row(cluster: str, item: ClosedRound, hold: HeldPartition, *, is_held: bool) -> OpenTransactionRow:
     return OpenTransactionRow(
         cluster=cluster,
         log_partition=hold.partition,
-        round=number,
-        round_time=time,
-        event_date=day_of(time),
+        round=item.round,
+        round_time=item.closed.time,
+        event_date=day_of(item.closed.time),
         held=is_held,
         held_since=hold.since,
         held_offset=hold.position,

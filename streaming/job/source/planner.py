@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from streaming.job.source.plan import Batch, MostRead, RoundRecord, VoidRecord, 
 from streaming.job.source.positions import (
     ClusterIdentity,
     Positions,
-    Shorter,
+    TopicEnds,
     another_cluster,
     gaps_of_turn,
     named,
@@ -49,15 +48,6 @@ _PAUSE_S = 0.5
 _VOID_TOLD = 10
 
 _LOG = room_log(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """Where the topics end, by partition: the last stable offsets."""
-
-    log: Mapping[int, int]
-    events: Mapping[int, int]
-    rounds: int
 
 
 class Planner:
@@ -86,7 +76,7 @@ class Planner:
         self._shorter_since: float | None = None
         self._outages = 0
         self._passed_over: str | None = None
-        self._target: _Ends | None = None
+        self._target: TopicEnds | None = None
 
     def available_now(self) -> None:
         """Fix the end of the run: the rounds that are closed now, and the log's ends for a cluster without rounds.
@@ -182,7 +172,7 @@ class Planner:
         if refused is not None:
             raise AnotherClusterError(refused)
         if recreated(start, here):
-            return self._turned(start, here, Shorter())
+            return self._turned(start, turn(start, here))
         records, is_full = self._topic.upcoming(readers.bus, start.rounds, until)
         self._learn_interval(records)
         most = MostRead(max_rounds or self._settings.max_rounds, self._settings.max_records, self._settings.max_bytes)
@@ -196,17 +186,17 @@ class Planner:
         may_read_on = follows == LOG and self._is_silent(start)
         if until < start.rounds or closed or may_read_on:
             ends = self._target or self._ends(readers, until, follows)
-            shorter = _shorter(start, ends)
-            if not shorter:
+            turned = turn(start, here, ends)
+            if turned is start:
                 self._shorter_since = None
             elif self._stays_shorter():
-                return self._turned(start, here, shorter)
+                return self._turned(start, turned)
             if may_read_on and (end := self._read_on(start, here, ends, records)) is not start:
                 return end
         return replace(start, rounds=records[-1].offset + 1, inside=True) if is_full else start
 
     def _read_on(
-        self, start: Positions, here: ClusterIdentity, ends: _Ends, records: Sequence[RoundRecord]
+        self, start: Positions, here: ClusterIdentity, ends: TopicEnds, records: Sequence[RoundRecord]
     ) -> Positions:
         """The end of a batch without rounds: that of the log, and behind the records that hold none of the query's."""
         log = {p: max(end, start.log.get(p, 0)) for p, end in ends.log.items()}
@@ -246,9 +236,8 @@ class Planner:
                 *(self._settings.cluster, other, follows),
             )
 
-    def _turned(self, start: Positions, here: ClusterIdentity, shorter: Shorter) -> Positions:
+    def _turned(self, start: Positions, end: Positions) -> Positions:
         """Continue in topics that were created again, or cut back."""
-        end = turn(start, here, shorter)
         for gap in gaps_of_turn(start, end, self._settings):
             _LOG.warning("evenkeel source: partition %d: %s", gap.partition, gap.reason)
         self._topic = RoundsTopic(self._settings.rounds_topic)
@@ -290,24 +279,15 @@ class Planner:
     def _rounds_end(self, readers: Readers) -> int:
         return _ends_of(readers.bus, self._settings.rounds_topic).get(0, 0)
 
-    def _ends(self, readers: Readers, rounds: int, follows: str | None) -> _Ends:
+    def _ends(self, readers: Readers, rounds: int, follows: str | None) -> TopicEnds:
         """Ends of the topics; those of the offsets log only where the query follows it, or may come to."""
         log = {}
         if readers.log is not None and follows in {None, LOG}:
             log = _ends_of(readers.log, self._settings.offsets_topic)
-        return _Ends(log, _ends_of(readers.bus, self._settings.events_topic), rounds)
+        return TopicEnds(log, _ends_of(readers.bus, self._settings.events_topic), rounds)
 
 
 def _ends_of(reader: RangeReader, topic: str) -> dict[int, int]:
     """Last stable offsets by partition; empty for a topic that does not exist. Raises KafkaError."""
     places = [TopicPartition(topic, partition) for partition in sorted(reader.partitions(topic))]
     return {place.partition: end for place, end in reader.ends(places).items()}
-
-
-def _shorter(start: Positions, ends: _Ends) -> Shorter:
-    rounds = ends.rounds if ends.rounds < start.rounds else None
-    return Shorter(_ends_before(start.log, ends.log), _ends_before(start.events, ends.events), rounds)
-
-
-def _ends_before(read: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
-    return {p: ends[p] for p, position in read.items() if ends.get(p, position) < position}

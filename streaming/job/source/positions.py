@@ -96,21 +96,18 @@ class ClusterIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Shorter:
-    """Ends before the offsets that were already read.
+class TopicEnds:
+    """Where the topics end: last stable offsets.
 
     Attributes:
-        log: End by partition of the offsets log.
-        events: The same of the events topic.
-        rounds: End of the rounds topic; None when it is not before.
+        log: By partition of the offsets log.
+        events: By partition of the events topic.
+        rounds: Of the rounds topic.
     """
 
-    log: Mapping[int, int] = field(default_factory=dict)
-    events: Mapping[int, int] = field(default_factory=dict)
-    rounds: int | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.log or self.events or self.rounds is not None)
+    log: Mapping[int, int]
+    events: Mapping[int, int]
+    rounds: int
 
 
 def another_cluster(start: Positions, here: ClusterIdentity, cluster: str) -> str | None:
@@ -133,7 +130,7 @@ def recreated(start: Positions, here: ClusterIdentity) -> frozenset[str]:
     return frozenset(name for name, topic_id in start.topics.items() if here.topics.get(name, topic_id) != topic_id)
 
 
-def turn(start: Positions, here: ClusterIdentity, shorter: Shorter) -> Positions:
+def turn(start: Positions, here: ClusterIdentity, ends: TopicEnds | None = None) -> Positions:
     """Where the query continues: at the beginning of recreated topics, at the end of those cut back.
 
     Round numbers keep growing: `base` grows by as much as the offsets of the rounds topic fall.
@@ -141,28 +138,30 @@ def turn(start: Positions, here: ClusterIdentity, shorter: Shorter) -> Positions
     Args:
         start: The query's positions.
         here: The brokers' identity.
-        shorter: Ends before what was read, confirmed over time.
+        ends: The topics' ends; None where they do not matter, as with recreated topics.
 
     Returns:
         The same object `start` where nothing has changed.
     """
-    recreated_topics = recreated(start, here)
-    end = start
-    if LOG in recreated_topics:
-        end = replace(end, log={})
-    elif shorter.log:
-        end = replace(end, log={**end.log, **shorter.log})
-    if EVENTS in recreated_topics:
-        end = replace(end, events={})
-    elif shorter.events:
-        end = replace(end, events={**end.events, **shorter.events})
-    if ROUNDS in recreated_topics or shorter.rounds is not None:
+    anew = recreated(start, here)
+    end = replace(
+        start,
+        log={} if LOG in anew else _cut_back(start.log, ends.log if ends else {}),
+        events={} if EVENTS in anew else _cut_back(start.events, ends.events if ends else {}),
+    )
+    is_shorter = ends is not None and ends.rounds < start.rounds
+    if ROUNDS in anew or is_shorter:
         # Without ids a recreated topic and one that was cut back look the same; read from the beginning, earlier
         # rounds are passed over, because the log was read beyond them.
-        cut_back = ROUNDS not in recreated_topics and ROUNDS in start.topics and shorter.rounds is not None
-        rounds = (shorter.rounds or 0) if cut_back else 0
+        rounds = ends.rounds if ends and is_shorter and ROUNDS in start.topics.keys() - anew else 0
         end = replace(end, rounds=rounds, base=start.base + start.rounds - rounds)
-    return start if end is start else named(replace(end, topics=_without(end.topics, recreated_topics)), here)
+    if end == start:
+        return start
+    return named(replace(end, topics={name: known for name, known in end.topics.items() if name not in anew}), here)
+
+
+def _cut_back(read: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+    return {partition: min(offset, ends.get(partition, offset)) for partition, offset in read.items()}
 
 
 def gaps_of_turn(start: Positions, end: Positions, settings: SourceSettings) -> list[LogGap]:
@@ -192,7 +191,3 @@ def _gap(topic: str, partition: int, read: int, now: int, *, is_recreated: bool)
         f"lost the offsets {now} to {read}, and reading continues at {now}"
     )
     return LogGap(partition, now, read, reason, topic, "truncated")
-
-
-def _without(topics: Mapping[str, str], names: frozenset[str]) -> dict[str, str]:
-    return {name: topic_id for name, topic_id in topics.items() if name not in names}
