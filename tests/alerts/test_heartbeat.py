@@ -68,28 +68,6 @@ def test_the_url_is_asked_after_looks_that_have_judged_a_round_and_once_a_minute
     assert pinged.paths == ["/ping/s3cret"] * 2
 
 
-def test_a_look_that_could_not_judge_gives_no_sign_of_life(tmp_path: Path) -> None:
-    with _pinged() as (url, pinged):
-        living = Living(tmp_path, DRIFT, heartbeat_url=url)
-        living.round(0, drift=drifted("a"))
-        pinged.wait()
-        table = Path(living.writer.root, "drift")
-        hidden = table.rename(table.with_name("hidden"))
-        (table / "_delta_log").mkdir(parents=True)
-        (table / "_delta_log" / "00000000000000000000.json").write_text("no JSON")
-        living.writer.write(20, {})
-        for seconds in (200, 300, 400):
-            living.poll(living.wall_ms + seconds * 1_000)
-        assert len(pinged.paths) == 1
-        for file in sorted(table.rglob("*"), reverse=True):
-            file.unlink() if file.is_file() else file.rmdir()
-        table.rmdir()
-        hidden.rename(table)
-        living.round(500)
-        pinged.wait()
-        living.stop()
-
-
 def test_a_url_that_fails_is_logged_once_and_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with _pinged() as (url, pinged):
         pinged.code = 500

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +11,9 @@ import pytest
 from streaming.alerts import Alerter
 from streaming.process import LeaseLostError
 from streaming.process.lease import TTL_S
-from tests.alerts.build import DRIFT, UNEVEN, Writer, rules, time_of
+from tests.alerts.build import DRIFT, UNEVEN, Writer, time_of
 from tests.alerts.elsewhere import lease_elsewhere
 from tests.alerts.living import Living, drifted
-from tests.alerts.receiver import Receiver
 
 pytestmark = pytest.mark.turn(3)
 
@@ -171,68 +166,3 @@ def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successo
     second.stop()
     assert _told(first) == ["[firing] drift: a (critical)"]
     assert [row["state"] for row in first.writer.transitions()] == ["firing"]
-
-
-@pytest.mark.nightly
-def test_two_processes_of_which_the_one_that_works_is_killed(tmp_path: Path) -> None:
-    writer = Writer(tmp_path)
-    rules(tmp_path, DRIFT)
-    writer.write(0, {"drift": drifted("a", verdict="identical")})
-    with Receiver() as receiver:
-        first = _started(writer, tmp_path, "a", receiver.url)
-        writer.write(1, {"drift": drifted("a")})
-        _arrived(receiver, tmp_path / "a.log")
-        second = _started(writer, tmp_path, "b", receiver.url)
-        _stands_by(tmp_path / "b.log", second)
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-        writer.write(2, {"drift": drifted("b")})
-        _arrived(receiver, tmp_path / "b.log")
-        third = _started(writer, tmp_path, "c", receiver.url)
-        _stands_by(tmp_path / "c.log", third)
-        second.send_signal(signal.SIGTERM)
-        assert second.wait(60) == 0
-        writer.write(3, {"drift": drifted("b", verdict="identical")})
-        _arrived(receiver, tmp_path / "c.log")
-        third.send_signal(signal.SIGTERM)
-        assert third.wait(60) == 0
-    assert receiver.told() == [("firing", "a"), ("firing", "b"), ("resolved", "b")]
-    assert [(row["group_id"], row["state"]) for row in writer.transitions()] == [
-        ("a", "firing"), ("b", "firing"), ("b", "resolved"),
-    ]  # fmt: skip
-
-
-def _arrived(receiver: Receiver, log: Path) -> None:
-    """Wait for one message; where none comes, say what the alerter's log says."""
-    try:
-        receiver.wait()
-    except AssertionError as error:
-        pytest.fail(f"{error}; {log.name}: {log.read_text()}")
-
-
-def _started(writer: Writer, folder: Path, name: str, url: str) -> subprocess.Popen[bytes]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_")}
-    environment |= {
-        "EVENKEEL_CLUSTER": "c",
-        "EVENKEEL_LAKE": writer.root,
-        "EVENKEEL_ALERTS__RULES": str(folder / "alerts.yaml"),
-        "EVENKEEL_ALERTS__TARGETS__OPS": url,
-        "EVENKEEL_ALERTS__POLL_MS": "100",
-        "EVENKEEL_ALERTS__LATE_AFTER_MS": str(10**13),  # the rounds of this lake are next year's
-    }
-    with (folder / f"{name}.log").open("wb") as out:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.alerts.elsewhere", name, "15"],
-            env=environment,
-            stdout=out,
-            stderr=out,
-            cwd=Path(__file__).resolve().parents[2],
-        )
-
-
-def _stands_by(log: Path, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 60
-    while "Standing by" not in log.read_text():
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < until, log.read_text()
-        time.sleep(0.05)

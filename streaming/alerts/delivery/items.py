@@ -1,9 +1,9 @@
 """What a delivery queue holds, and which of it makes the next message: the most severe first, and many at once as one.
 
 Up to a number, each transition is a message. Above it, people get one message for all alerts that a rule brought into
-one state, and an incident tool gets one incident for the rule which further alerts of the rule join
-while it is open; it is closed with the last of them. Programs get each transition. An Alertmanager forgets what it is
-not sent again, so all that fires is sent to it again and again (`Resender`).
+one state, and an incident tool gets one incident for the rule, which further alerts of the rule join while it is open;
+it is closed with the last of them. Programs get each transition. An Alertmanager forgets what it is not sent again, so
+all that fires is sent to it again and again (`Resender`).
 """
 
 from __future__ import annotations
