@@ -1,4 +1,4 @@
-"""The checkpoint as far as we look into it: where it is, whether it is whole, how far it says the query has read.
+"""The checkpoint as far as we look into it: whether it is whole, how far its query has read, whether the lake fits it.
 
 Layout of Spark 4.2: `metadata`, `offsets/<batch>` (written before a batch) and `commits/<batch>` (after it), each with
 a line "v1" and then JSON; `state/`. An empty or cut file is what a full disk or a power cut leaves, and Spark's own
@@ -14,10 +14,11 @@ from typing import Any
 
 import pyarrow.fs as pa_fs
 
+from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
 from streaming.stores import cause_of, on_s3
-from streaming.tables import file_system
+from streaming.tables import TABLES, KnownRows, file_system
 
 _LOG = room_log(__name__)
 
@@ -180,3 +181,60 @@ def _lines(checkpoint: str, name: str) -> list[Any]:
     if not values:
         raise _broken(checkpoint, f"{name} is empty")
     return values
+
+
+def refuse_lost(settings: Settings, checkpoint: str, *, is_rebuilt: bool) -> None:
+    """Refuse to start where checkpoint and tables do not belong together, because one of them was lost.
+
+    A lake with rows and no checkpoint: a query that starts over would write days of rows a second time. A checkpoint
+    without the tables it has written: the query would continue, and nobody would see that the past is gone.
+
+    Args:
+        settings: All settings.
+        checkpoint: Folder or URI of the checkpoint.
+        is_rebuilt: It has the plan of a rebuild.
+
+    Raises:
+        SetupError: One of them is lost, or a file of the checkpoint is broken.
+    """
+    tables = [KnownRows(settings.lake, table, settings.cluster) for table in TABLES]
+    if not is_rebuilt and is_empty(checkpoint):
+        first = next((known.table.name for known in tables if known.any()), None)
+        if first is None:
+            return
+        message = (
+            f"The checkpoint {checkpoint} is lost: it is empty, but the table {first} in {settings.lake} holds rows of "
+            f"the cluster {settings.cluster}, which a new one would write a second time. Restore the checkpoint, "
+            "or run evenkeel run --rebuild-state once, which writes only what the tables do not have."
+        )
+        raise SetupError(message)
+    standing = standing_of(checkpoint)
+    if not is_rebuilt and standing is None:
+        return
+    lost, rounds = _lost(tables, standing), tables[-1].table.name
+    if lost:
+        message = (
+            f"The lake {settings.lake} has lost what the checkpoint {checkpoint} says was written to it: "
+            f"{', '.join(lost)}. Restore it, or run evenkeel run --rebuild-state once, which writes again what Kafka "
+            "still holds."
+        )
+        raise SetupError(message)
+    if standing is not None and (written := tables[-1].written_by(standing.query)) > standing.planned:
+        message = (
+            f"The checkpoint {checkpoint} is older than the lake {settings.lake}: it ends with batch "
+            f"{standing.planned}, and {rounds} has batch {written} of its query, so rows would be left out. Restore "
+            "the newest one, or run evenkeel run --rebuild-state once."
+        )
+        raise SetupError(message)
+
+
+def _lost(tables: list[KnownRows], standing: CheckpointProgress | None) -> list[str]:
+    """What the tables should have and do not."""
+    gone = [known.table.name for known in tables if not known.is_there]
+    if gone or standing is None or standing.offsets is None:
+        return gone
+    # `rounds` is written last: with this round everything up to it is there.
+    done, newest = standing.offsets.get("round", -1), tables[-1].newest_round()
+    if done < 0 or (newest is not None and newest >= done):
+        return []
+    return [f"the rounds up to {done}" if newest is None else f"the rounds after {newest}, up to {done}"]

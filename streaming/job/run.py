@@ -12,27 +12,19 @@ from typing import TYPE_CHECKING, cast
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
-from streaming.config import Settings, checkpoint_of
+from streaming.config import Settings, checkpoint_of, needs_s3a
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
-from streaming.job.checkpoint import (
-    REBUILD,
-    CheckpointProgress,
-    broken_by_spark,
-    clear_torn_start,
-    is_empty,
-    standing_of,
-)
+from streaming.job.checkpoint import REBUILD, broken_by_spark, clear_torn_start, refuse_lost
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
-from streaming.job.session import start_session
-from streaming.job.source import AnotherClusterError, SourceSettings
+from streaming.job.source import AnotherClusterError, EvenkeelSource, SourceSettings
 from streaming.job.source.exceptions import AnotherSourceError
 from streaming.lifecycle import room_log, stop_signals
-from streaming.spark import as_s3a
-from streaming.tables import TABLES, DeltaLake, KnownRows, Lake
+from streaming.spark import as_s3a, start_spark
+from streaming.tables import DeltaLake, Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +42,26 @@ _POLL_S = 0.2
 
 class QueryEndedError(EvenkeelError):
     """The streaming query failed; its text names the cause in one sentence."""
+
+
+def start_session(settings: Settings, name: str, checkpoint: str | None = None) -> SparkSession:
+    """Start or join the session, with our source registered.
+
+    Args:
+        settings: All settings.
+        name: Its name, as a cluster's master shows it.
+        checkpoint: The place of this start's checkpoint; None for the settings' own.
+
+    Raises:
+        SetupError: There is no usable Java, or jars are needed and missing.
+    """
+    session = start_spark(
+        name,
+        {"spark.sql.shuffle.partitions": settings.job.shuffle_partitions},
+        with_s3a=needs_s3a(settings, checkpoint),
+    )
+    session.dataSource.register(EvenkeelSource)
+    return session
 
 
 def start_query(
@@ -182,7 +194,7 @@ def _plan_of(settings: Settings, checkpoint: str, *, rebuild_state: bool) -> Reb
     try:
         plan = read_plan(checkpoint)
         if (plan is not None and not plan.done) or not rebuild_state:
-            refuse_lost(settings, checkpoint, plan)
+            refuse_lost(settings, checkpoint, is_rebuilt=plan is not None)
     except SetupError:
         if not rebuild_state:
             raise
@@ -260,60 +272,3 @@ def _cause(text: str) -> str:
         or _TERMINATED.findall(text)
     )
     return f"the Spark query has ended: {(named or lines or ['no reason given'])[-1][:500]}"
-
-
-def refuse_lost(settings: Settings, checkpoint: str, plan: Rebuild | None) -> None:
-    """Refuse to start where checkpoint and tables do not belong together, because one of them was lost.
-
-    A lake with rows and no checkpoint: a query that starts over would write days of rows a second time. A checkpoint
-    without the tables it has written: the query would continue, and nobody would see that the past is gone.
-
-    Args:
-        settings: All settings.
-        checkpoint: Folder or URI of the checkpoint.
-        plan: The plan of its rebuild; None where there is none.
-
-    Raises:
-        SetupError: One of them is lost, or a file of the checkpoint is broken.
-    """
-    tables = [KnownRows(settings.lake, table, settings.cluster) for table in TABLES]
-    if plan is None and is_empty(checkpoint):
-        first = next((known.table.name for known in tables if known.any()), None)
-        if first is None:
-            return
-        message = (
-            f"The checkpoint {checkpoint} is lost: it is empty, but the table {first} in {settings.lake} holds rows of "
-            f"the cluster {settings.cluster}, which a new one would write a second time. Restore the checkpoint, "
-            "or run evenkeel run --rebuild-state once, which writes only what the tables do not have."
-        )
-        raise SetupError(message)
-    standing = standing_of(checkpoint)
-    if plan is None and standing is None:
-        return
-    lost, rounds = _lost(tables, standing), tables[-1].table.name
-    if lost:
-        message = (
-            f"The lake {settings.lake} has lost what the checkpoint {checkpoint} says was written to it: "
-            f"{', '.join(lost)}. Restore it, or run evenkeel run --rebuild-state once, which writes again what Kafka "
-            "still holds."
-        )
-        raise SetupError(message)
-    if standing is not None and (written := tables[-1].written_by(standing.query)) > standing.planned:
-        message = (
-            f"The checkpoint {checkpoint} is older than the lake {settings.lake}: it ends with batch "
-            f"{standing.planned}, and {rounds} has batch {written} of its query, so rows would be left out. Restore "
-            "the newest one, or run evenkeel run --rebuild-state once."
-        )
-        raise SetupError(message)
-
-
-def _lost(tables: list[KnownRows], standing: CheckpointProgress | None) -> list[str]:
-    """What the tables should have and do not."""
-    gone = [known.table.name for known in tables if not known.is_there]
-    if gone or standing is None or standing.offsets is None:
-        return gone
-    # `rounds` is written last: with this round everything up to it is there.
-    done, newest = standing.offsets.get("round", -1), tables[-1].newest_round()
-    if done < 0 or (newest is not None and newest >= done):
-        return []
-    return [f"the rounds up to {done}" if newest is None else f"the rounds after {newest}, up to {done}"]

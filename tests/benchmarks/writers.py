@@ -23,7 +23,7 @@ from streaming.config import JobSettings, Settings, Writer
 from streaming.groups import Rows, encode_rows
 from streaming.groups.rows import GroupHealthRow, LagRow
 from streaming.job.batch import batch_writer
-from streaming.job.session import start_session
+from streaming.job.run import start_session
 from streaming.tables import DeltaLake
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say

@@ -8,9 +8,8 @@ import pytest
 
 from streaming.config import JobSettings, Settings
 from streaming.exceptions import SetupError
-from streaming.job.checkpoint import CheckpointUnreachableError, clear_torn_start, is_empty, standing_of
+from streaming.job.checkpoint import CheckpointUnreachableError, clear_torn_start, is_empty, refuse_lost, standing_of
 from streaming.job.rebuild import Rebuild, read_plan, write_plan
-from streaming.job.run import refuse_lost
 from streaming.tables import file_system
 from tests.faulty_store import NOTHING, RESET, FaultyStore
 from tests.object_store import ObjectStore
@@ -77,4 +76,4 @@ def test_nothing_starts_while_its_store_does_not_answer(
             with pytest.raises(CheckpointUnreachableError, match=r"^The checkpoint s3://\S+ team/\S+ cannot be read: "):
                 look(checkpoint)
         proxy.fail(NOTHING)
-        refuse_lost(settings, checkpoint + "-new", None)
+        refuse_lost(settings, checkpoint + "-new", is_rebuilt=False)

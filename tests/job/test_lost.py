@@ -11,8 +11,7 @@ import pytest
 
 from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import SetupError
-from streaming.job.checkpoint import broken_by_spark, clear_torn_start
-from streaming.job.run import refuse_lost
+from streaming.job.checkpoint import broken_by_spark, clear_torn_start, refuse_lost
 from streaming.tables import DeltaLake, named_to_arrow, table_named
 from tests.empty_lake import empty_lake
 
@@ -42,7 +41,7 @@ class Watched:
 
     def refused(self) -> str:
         with pytest.raises(SetupError) as refused:
-            refuse_lost(self.settings, str(self.checkpoint), None)
+            refuse_lost(self.settings, str(self.checkpoint), is_rebuilt=False)
         message = str(refused.value)
         assert "evenkeel run --rebuild-state" in message
         return message
@@ -57,14 +56,14 @@ def watched(tmp_path: Path) -> Watched:
 
 
 def test_a_lake_and_its_checkpoint_may_start_also_in_the_middle_of_a_batch(watched: Watched) -> None:
-    refuse_lost(watched.settings, str(watched.checkpoint), None)
+    refuse_lost(watched.settings, str(watched.checkpoint), is_rebuilt=False)
     (watched.checkpoint / "commits" / "2").unlink()
-    refuse_lost(watched.settings, str(watched.checkpoint), None)
+    refuse_lost(watched.settings, str(watched.checkpoint), is_rebuilt=False)
 
 
 def test_a_first_start_may_start(tmp_path: Path) -> None:
     settings = Settings(cluster="c", lake=str(tmp_path / "lake"))
-    refuse_lost(settings, checkpoint_of(settings), None)
+    refuse_lost(settings, checkpoint_of(settings), is_rebuilt=False)
 
 
 def test_a_lost_checkpoint_is_told(watched: Watched) -> None:
@@ -176,7 +175,7 @@ def test_a_checkpoint_of_an_older_backup_is_told(watched: Watched, tmp_path: Pat
 def test_a_lake_that_was_moved_with_its_checkpoint_continues(watched: Watched, tmp_path: Path) -> None:
     moved = shutil.move(watched.settings.lake, tmp_path / "moved")
     settings = watched.settings.model_copy(update={"lake": str(moved)})
-    refuse_lost(settings, checkpoint_of(settings), None)
+    refuse_lost(settings, checkpoint_of(settings), is_rebuilt=False)
     # The tables know the batches that they have, wherever they are.
     row = named_to_arrow(table_named("rounds"), [{"cluster": "c", "round": 9}])
     assert DeltaLake(str(moved)).append("rounds", row, QUERY, 2) == 0

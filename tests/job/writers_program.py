@@ -27,7 +27,7 @@ import streaming.job.batch
 from streaming.config import JobSettings, Settings, Writer
 from streaming.groups import Rows
 from streaming.job.batch import batch_writer
-from streaming.job.session import start_session
+from streaming.job.run import start_session
 from streaming.stores import on_object_store
 from streaming.tables import TABLES, DeltaLake, DeltaLogTail, table_named
 from tests.job.hostile_rows import hostile_rows
