@@ -26,11 +26,9 @@ from streaming.serve.metrics import (
     Scrapes,
     StartingError,
     WhichClusterError,
-    takes_gzip,
-    wants_open_metrics,
 )
 from streaming.serve.model import Model, round_age_s
-from streaming.serve.page import page, problem, quoted
+from streaming.serve.page import page, problem, quoted, takes_gzip
 from streaming.serve.page import routes as page_routes
 
 _NO_ROUNDS = "There is no round in the lake yet: if the job is running, check that `lake` is the same for both."
@@ -81,8 +79,8 @@ def _metrics(scrapes: Scrapes, request: Request) -> Response:
     if mode != OWN and mode not in MODES:
         return problem(404, f"There is no mode {quoted(mode)}: it may be {', '.join((OWN, *MODES))}.")
     cluster = request.query_params.get("cluster")
-    open_metrics = wants_open_metrics(request.headers.get("accept", ""))
-    zipped = takes_gzip(request.headers.get("accept-encoding", ""))
+    open_metrics = "application/openmetrics-text" in request.headers.get("accept", "")
+    zipped = takes_gzip(request.headers)
     try:
         body = scrapes.scrape(mode, open_metrics=open_metrics, cluster=cluster, zipped=zipped)
     except StartingError:

@@ -36,8 +36,6 @@ def quoted(value: str) -> str:
     return ascii(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}...")
 
 
-__all__ = ["page", "routes"]
-
 # An address contains its file's digest, so what is there never changes.
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
@@ -80,9 +78,15 @@ async def _static(request: Request) -> Response:
 
 
 def _packed(given: Headers, body: bytes, packed: bytes, kind: str, headers: dict[str, str], status: int) -> Response:
-    if "gzip" in given.get("accept-encoding", ""):
+    if takes_gzip(given):
         return Response(packed, status, {**headers, "Content-Encoding": "gzip"}, kind)
     return Response(body, status, headers, kind)
+
+
+def takes_gzip(headers: Headers) -> bool:
+    """Whether a client asks for gzip; one that would rather have something else gets plain bytes."""
+    encodings = headers.get("accept-encoding", "").replace(" ", "")
+    return "gzip" in encodings and "gzip;q=0" not in encodings
 
 
 def _path(request: Request) -> tuple[str, ...] | None:

@@ -26,6 +26,7 @@ from streaming.tables import (
     DeltaLake,
     DeltaLogTail,
     LakeReader,
+    OpenedTable,
     Table,
     TableCache,
     Wanted,
@@ -337,6 +338,21 @@ def test_appends_beside_delta_rs_fail_never_and_no_row_is_lost_or_doubled(lake: 
 
 @pytest.mark.spark
 @pytest.mark.java
+def test_delta_spark_joins_the_files_of_a_day_and_vacuums(lake: DeltaLake, writer: Writer) -> None:
+    for number in range(3):
+        writer.append("lag", row("lag", 0, number, topic="t", partition=0))
+    opened = OpenedTable(lake.root, table_named("lag"))
+    assert opened.refresh()
+    with delta_spark(None, lake.root) as engine:
+        engine.compact(opened, opened.files()[0].day)
+        engine.vacuum(opened)
+    assert LakeReader(lake.root).count("lag") == 3
+    assert files_of(lake)["lag"] == 1
+
+
+@pytest.mark.spark
+@pytest.mark.java
+@pytest.mark.nightly
 @pytest.mark.timeout(800)
 def test_appends_beside_delta_spark_fail_never_and_no_row_is_lost_or_doubled(lake: DeltaLake) -> None:
     with delta_spark(None, lake.root) as engine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT, takes_gzip, wants_open_metrics
+from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT
 from streaming.serve.metrics.modes import MODES
 from streaming.serve.metrics.scrapes import OWN, NoRoundsError, Scrapes, StartingError, WhichClusterError
 
@@ -15,6 +15,4 @@ __all__ = [
     "Scrapes",
     "StartingError",
     "WhichClusterError",
-    "takes_gzip",
-    "wants_open_metrics",
 ]

@@ -123,31 +123,3 @@ def within(families: Sequence[Family], most: int) -> tuple[list[Family], list[Fa
             used += len(family.samples)
             kept.add(family.name)
     return [f for f in families if f.name in kept], [f for f in families if f.name not in kept]
-
-
-def takes_gzip(accept_encoding: str) -> bool:
-    """Whether an Accept-Encoding header names gzip, and not with a weight of 0."""
-    for item in accept_encoding[:4096].split(","):
-        kind, *parameters = (part.strip().lower() for part in item.split(";"))
-        if kind in {"gzip", "x-gzip", "*"}:
-            return not any(part.startswith("q=") and not part[2:].strip("0.") for part in parameters)
-    return False
-
-
-def wants_open_metrics(accept: str) -> bool:
-    """Whether an Accept header prefers OpenMetrics to plain text, by the weights that it gives them."""
-    weights = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
-    for item in accept[:4096].split(","):
-        kind, *parameters = (part.strip() for part in item.split(";"))
-        given = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in parameters)}
-        if kind == "application/openmetrics-text" and given.get("version", "1.0.0").strip('"') != "1.0.0":
-            continue
-        try:
-            weight = float(given.get("q", "1"))
-        except ValueError:
-            weight = 0.0
-        if kind in weights and weight <= 1:
-            weights[kind] = max(weights[kind], weight)
-    return weights["application/openmetrics-text"] > 0 and (
-        weights["application/openmetrics-text"] >= weights["text/plain"]
-    )
