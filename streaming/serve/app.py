@@ -76,8 +76,8 @@ def application(model: Model, scrapes: Scrapes, settings: ServeSettings, site: S
 
 def _metrics(scrapes: Scrapes, request: Request) -> Response:
     mode = request.path_params.get("mode") or request.query_params.get("mode") or OWN
-    if mode != OWN and mode not in MODES:
-        return problem(404, f"There is no mode {quoted(mode)}: it may be {', '.join((OWN, *MODES))}.")
+    if mode not in MODES:
+        return problem(404, f"There is no mode {quoted(mode)}: it may be {', '.join(MODES)}.")
     cluster = request.query_params.get("cluster")
     open_metrics = "application/openmetrics-text" in request.headers.get("accept", "")
     zipped = takes_gzip(request.headers)

@@ -7,7 +7,7 @@ judgement is the newest round's, and not the clock's: rows that are late make no
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -107,30 +107,32 @@ def _cluster(_model: Model, request: Request, snapshot: Snapshot) -> Response:
 
 
 def _topics(_model: Model, request: Request, snapshot: Snapshot) -> Response:
-    found = {topic for _, topic, *_ in _ends(snapshot, _known(request, snapshot).name)}
+    found = {topic for (topic,) in snapshot.rows("ends", _known(request, snapshot).name, "topic")}
     return _json(request, "topic list returned", topics=sorted(found))
 
 
 def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
     wanted = request.path_params["topic"]
     cluster = _heard(model, snapshot, _known(request, snapshot, "cluster or topic not found")).name
-    newest: dict[int, tuple[int, int]] = {}
-    for _, topic, partition, end, number in _ends(snapshot, cluster):
-        if topic == wanted and end is not None and number >= newest.get(partition, (-1, 0))[0]:
-            newest[partition] = number, end
-    if not newest:
+    ends = [
+        end
+        for topic, end in snapshot.rows("ends", cluster, "topic", "high_watermark")
+        if topic == wanted and end is not None
+    ]
+    if not ends:
         raise _RefusedError(404, "cluster or topic not found")
-    return _json(request, "topic offsets returned", offsets=[end for _, (_, end) in sorted(newest.items())])
+    return _json(request, "topic offsets returned", offsets=ends)
 
 
 def _topic_consumers(_model: Model, request: Request, snapshot: Snapshot) -> Response:
     wanted = request.path_params["topic"]
-    found = {group for group, topic, *_ in _ends(snapshot, _known(request, snapshot).name) if topic == wanted}
+    of_cluster = snapshot.rows("partitions", _known(request, snapshot).name, "group_id", "topic")
+    found = {group for group, topic in of_cluster if topic == wanted}
     return _json(request, "consumers of topic returned", consumers=sorted(found))
 
 
 def _consumers(_model: Model, request: Request, snapshot: Snapshot) -> Response:
-    found = {group for group, *_ in _ends(snapshot, _known(request, snapshot).name)}
+    found = {group for (group,) in snapshot.rows("partitions", _known(request, snapshot).name, "group_id")}
     return _json(request, "consumer list returned", consumers=sorted(found))
 
 
@@ -172,7 +174,7 @@ def _status(model: Model, request: Request, snapshot: Snapshot, *, show_all: boo
     if cluster is None:
         return _json(request, "consumer status returned", 404, status=status)
     _heard(model, snapshot, cluster)
-    if snapshot.rebalances is None:
+    if not snapshot.whole:
         raise _RefusedError(503, "older rows are still being read, and a window with gaps would look like a stop")
     found = _partitions(model, cluster, group)
     if not found:
@@ -252,16 +254,6 @@ def _commit(row: Mapping[str, Any]) -> dict[str, Any]:
         "observedAt": epoch_ms(row["round_time"]),
         "lag": row["lag"],
     }
-
-
-def _ends(snapshot: Snapshot, cluster: str) -> Iterable[tuple[str, str, int, int | None, int]]:
-    """Group, topic, partition, end and round of every row of a cluster."""
-    table = snapshot.partitions
-    columns = ("cluster", "group_id", "topic", "partition", "high_watermark", "round")
-    for name, *rest in zip(*(table[column].to_pylist() for column in columns), strict=True):
-        if name == cluster:
-            group, topic, partition, end, number = rest
-            yield group, topic, partition, end, number
 
 
 def _known(request: Request, snapshot: Snapshot, otherwise: str = "cluster not found") -> Cluster:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dashboards import PageLake, server_queries
 from streaming.config import Settings, Thresholds
@@ -51,20 +52,21 @@ class Snapshot:
     Attributes:
         version: Grows with each snapshot.
         clusters: By name.
-        groups: Rows of metric_groups.sql, as columns.
-        partitions: Rows of metric_partitions.sql.
-        rebalances: Rows of metric_rebalances.sql; None while older rows are still being read.
-        alerts: Number of firing alerts by cluster, rule and severity.
-        unseen: Records and ranges that were missed, by cluster and kind.
+        metrics: Rows of each metric_<name>.sql by <name>, as columns; those of `rebalances` are none while older rows
+            are still being read.
+        whole: Whether older rows were read, too.
     """
 
     version: int
     clusters: dict[str, Cluster]
-    groups: pa.Table
-    partitions: pa.Table
-    rebalances: pa.Table | None
-    alerts: dict[tuple[str, str, str], int]
-    unseen: dict[tuple[str, str], int]
+    metrics: Mapping[str, pa.Table]
+    whole: bool
+
+    def rows(self, name: str, cluster: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Some columns of a cluster's rows."""
+        rows = self.metrics[name]
+        rows = rows.filter(pc.equal(rows["cluster"], cluster))
+        return zip(*(rows[column].to_pylist() for column in columns), strict=True)
 
 
 class Model:
@@ -166,19 +168,15 @@ class Model:
         )
 
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
-        alerts: dict[tuple[str, str, str], int] = {}
-        for row in self.lake.ask("alerts", {"cluster": None, "group_id": None}):
-            key = (row["cluster"], row["rule"], row["severity"])
-            alerts[key] = alerts.get(key, 0) + 1
-        return Snapshot(
-            version=version,
-            clusters={row["cluster"]: _cluster(row) for row in self.lake.ask("metric_rounds")},
-            groups=self.lake.columns("metric_groups"),
-            partitions=self.lake.columns("metric_partitions"),
-            rebalances=self.lake.columns("metric_rebalances") if whole else None,
-            alerts=alerts,
-            unseen={(row["cluster"], row["kind"]): row["number"] or 0 for row in self.lake.ask("unseen")},
-        )
+        metrics = {
+            name.removeprefix("metric_"): self.lake.columns(name)
+            for name in server_queries()
+            if name.startswith("metric_")
+        }
+        if not whole:
+            metrics["rebalances"] = metrics["rebalances"].slice(0, 0)
+        clusters = {row["cluster"]: _cluster(row) for row in metrics["rounds"].to_pylist()}
+        return Snapshot(version, clusters, metrics, whole)
 
 
 def round_age_s(cluster: Cluster) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT
-from streaming.serve.metrics.modes import MODES
-from streaming.serve.metrics.scrapes import OWN, NoRoundsError, Scrapes, StartingError, WhichClusterError
+from streaming.serve.metrics.modes import MODES, OWN
+from streaming.serve.metrics.scrapes import NoRoundsError, Scrapes, StartingError, WhichClusterError
 
 __all__ = [
     "MODES",

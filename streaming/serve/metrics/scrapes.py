@@ -8,15 +8,11 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Final
 
-from streaming.serve.metrics import own
 from streaming.serve.metrics.exposition import Family, Labels, Level, sample, within, written
-from streaming.serve.metrics.modes import NEED_CLUSTER, families
-from streaming.serve.metrics.rows import Scope
+from streaming.serve.metrics.families import families
+from streaming.serve.metrics.modes import MODES, OWN
 from streaming.serve.model import Model, Snapshot, round_age_s
-
-OWN: Final = "evenkeel"
 
 # What was not scraped for so long is not made any more before it is asked for.
 _WANTED_S = 300.0
@@ -85,7 +81,7 @@ class Scrapes:
         if not snapshot.clusters:
             raise NoRoundsError
         there = self._model.there(snapshot)
-        if cluster is None and mode in NEED_CLUSTER and len(there) > 1:
+        if cluster is None and MODES[mode].needs_cluster and len(there) > 1:
             raise WhichClusterError
         if cluster is not None and cluster not in there:
             return None
@@ -125,14 +121,9 @@ class Scrapes:
 
     def _make(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> _Made:
         began = time.perf_counter()
-        shown = {
-            name: cluster
-            for name, cluster in snapshot.clusters.items()
-            if name not in silent and what.cluster in {None, name}
-        }
-        scope = Scope(snapshot, shown)
-        is_own = what.mode == OWN
-        made = own.families(scope, by_partition=self._by_partition) if is_own else families(what.mode, scope)
+        shown = [name for name in snapshot.clusters if name not in silent and what.cluster in {None, name}]
+        by_partition = self._by_partition or what.mode != OWN
+        made = families(MODES[what.mode], snapshot, shown, by_partition=by_partition)
         kept, left_out = within(made, self._most)
         body = written([*kept, *self._self(left_out)], open_metrics=what.open_metrics)
         self._took_s[what.mode] = time.perf_counter() - began
