@@ -29,7 +29,7 @@ from streaming.advice import (
     source_rows,
 )
 from streaming.maintain.pieces import Done
-from streaming.maintain.rollups import put
+from streaming.maintain.rollups import of_cluster, put
 from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, OpenedTable, limited, table_named
 
 _ADVICE, _DAYS = (table.name for table in ADVICE_TABLES)
@@ -68,14 +68,12 @@ class Advised:
 class Advising:
     """The advice of one lake. Not thread-safe."""
 
-    def __init__(
-        self, lake: str, opened: Callable[[str], OpenedTable | None], keep_days: Mapping[str, int | None]
-    ) -> None:
+    def __init__(self, lake: str, opened: Callable[[str], OpenedTable], keep_days: Mapping[str, int | None]) -> None:
         """Prepare; nothing is read yet.
 
         Args:
             lake: Folder or URI.
-            opened: Opens a table by name; None when it is not there.
+            opened: Opens a table by name.
             keep_days: Days that each table keeps.
         """
         self._lake = lake
@@ -109,8 +107,7 @@ class Advising:
             rows = self._rows_of(_ADVICE, due.before, due.before)
             before = rows.to_table(filter=pc.field("cluster") == due.cluster)
         found = advice_of_day(sources, before, due.cluster, due.day, len(due.period), parts)
-        name = due.cluster.replace("'", "''")
-        self._put(_ADVICE, due.day, found.rows, f"cluster = '{name}'")
+        put(self._opened(_ADVICE), due.day, found.rows, of_cluster(due.cluster))
         looked = {
             "cluster": due.cluster,
             "event_date": due.day,
@@ -124,27 +121,20 @@ class Advising:
         }
         schema = pa.schema([field.remove_metadata() for field in table_named(_DAYS).arrow_schema])
         # `advice_days` comes last: it says that the day is done.
-        self._put(_DAYS, due.day, pa.Table.from_pylist([looked], schema), f"cluster = '{name}'")
+        put(self._opened(_DAYS), due.day, pa.Table.from_pylist([looked], schema), of_cluster(due.cluster))
         return int(found.rows.num_rows) + 1
-
-    def _put(self, name: str, day: date, rows: pa.Table, where: str) -> None:
-        opened = self._opened(name)
-        assert opened is not None  # noqa: S101 - `work` has created it
-        put(opened, day, rows, where)
 
     def _rows_of(self, name: str, first: date, last: date) -> ds.Dataset:
         opened = self._opened(name)
-        if opened is None:
-            return ds.dataset(table_named(name).arrow_schema.empty_table())
         return opened.rows(opened.files((first, last)), encoded=True)
 
     def _weight(self, name: str, first: date, last: date) -> int:
-        opened = self._opened(name)
-        return 0 if opened is None else sum(file.rows or 0 for file in opened.files((first, last)))
+        return sum(file.rows or 0 for file in self._opened(name).files((first, last)))
 
     def _find_due(self, today: date) -> list[Advised]:
         first = today - timedelta(days=self._back)
-        state = tuple(self._version(name) for name in (_HISTORY, _ADVICE, _DAYS))
+        tables = [self._opened(name) for name in (_HISTORY, _ADVICE, _DAYS)]
+        state = tuple(table.delta.version() if table.is_there else None for table in tables)
         if state == self._settled:
             return []
         begin, again = first - timedelta(days=PERIOD), timedelta(days=AGAIN_DAYS)
@@ -178,10 +168,6 @@ class Advising:
         with limited() as connection:
             connection.register("asked", self._rows_of(name, first, date.max))
             return connection.sql(sql).fetchall()
-
-    def _version(self, name: str) -> int | None:
-        opened = self._opened(name)
-        return None if opened is None else opened.delta.version()
 
 
 def _sum(sums: Mapping[date, int], day: date | None) -> int:

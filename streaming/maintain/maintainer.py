@@ -135,7 +135,7 @@ class Maintainer:
         found: dict[str, list[str]] = {}
         for table in ALL_TABLES:
             opened = self._opened(table.name)
-            if opened is None:
+            if not opened.is_there:
                 continue
             words = found[table.name] = []
             if (first := self._first_kept(table)) is not None and (gone := expired(opened.files(), first)):
@@ -146,7 +146,7 @@ class Maintainer:
 
     def opened(self) -> list[OpenedTable]:
         """The tables that are there."""
-        return [opened for table in ALL_TABLES if (opened := self._opened(table.name)) is not None]
+        return [opened for table in ALL_TABLES if (opened := self._opened(table.name)).is_there]
 
     def _all_pieces(self) -> Iterator[tuple[str, Callable[[], Iterator[Done]]]]:
         # Compaction leaves history fewer files to read, and history lets go of what retention waits for.
@@ -158,20 +158,17 @@ class Maintainer:
             yield table.name, partial(self._retain, table)
             yield table.name, partial(self._upkeep, table)
 
-    def _opened(self, name: str) -> OpenedTable | None:
-        """A table as it is at the beginning of a piece; None where there is none."""
+    def _opened(self, name: str) -> OpenedTable:
+        """A table as it is at the beginning of a piece; without files where there is none."""
         with _one_sentence(f"{self._lake}/{name}"):
-            opened = self._open.get(name) or OpenedTable(self._lake, table_named(name))
+            opened = self._open.setdefault(name, OpenedTable(self._lake, table_named(name)))
             if name not in self._seen:
-                if not opened.refresh():
-                    return None
-                self._open[name] = opened
+                opened.refresh()
                 self._seen.add(name)
         return opened
 
     def _today(self) -> date:
-        rounds = self._opened("rounds")
-        days = [file.day for file in rounds.files() if file.day is not None] if rounds is not None else []
+        days = [file.day for file in self._opened("rounds").files() if file.day is not None]
         return today_of(self._now(), max(days, default=None))
 
     def _first_kept(self, table: Table) -> date | None:
@@ -186,10 +183,7 @@ class Maintainer:
         return min([first, *owed])
 
     def _join(self, table: Table) -> Iterator[Done]:
-        opened = self._opened(table.name)
-        if opened is None:
-            return
-        today = self._today()
+        opened, today = self._opened(table.name), self._today()
         for day, small in days_to_join(opened.files()).items():
             every = _OPEN_EVERY_S if day is None or day >= today else _CLOSED_EVERY_S
             now, before = time.monotonic(), self._joined.get((table.name, day))
@@ -201,8 +195,6 @@ class Maintainer:
 
     def _retain(self, table: Table) -> Iterator[Done]:
         opened = self._opened(table.name)
-        if opened is None:
-            return
         with _one_sentence(opened.uri):
             first = self._first_kept(table)
             if first is not None and (gone := expired(opened.files(), first)):
@@ -213,7 +205,7 @@ class Maintainer:
     def _upkeep(self, table: Table) -> Iterator[Done]:
         now, before = time.monotonic(), self._kept_up.get(table.name)
         opened = self._opened(table.name)
-        if opened is None or (before is not None and now - before < _UPKEEP_EVERY_S):
+        if not opened.is_there or (before is not None and now - before < _UPKEEP_EVERY_S):
             return
         with _one_sentence(opened.uri):
             paths = opened.delta.vacuum(dry_run=True, full=True)

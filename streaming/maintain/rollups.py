@@ -29,7 +29,7 @@ from streaming.history import (
 )
 from streaming.maintain.engines import WRITER
 from streaming.maintain.pieces import Done
-from streaming.tables import DAY, HISTORY_TABLES, DataFile, DeltaLake, OpenedTable, limited, table_named, widened
+from streaming.tables import DAY, HISTORY_TABLES, DataFile, DeltaLake, OpenedTable, limited, widened
 
 _SOURCES = ("group_health", "rebalance_churn", "drift")
 # Not `Table.time`: a verdict belongs to the hour of its decision.
@@ -50,14 +50,12 @@ _SILENT = timedelta(days=2)
 class RollUps:
     """The history of one lake. Not thread-safe."""
 
-    def __init__(
-        self, lake: str, opened: Callable[[str], OpenedTable | None], carry_ms: int, now: Callable[[], int]
-    ) -> None:
+    def __init__(self, lake: str, opened: Callable[[str], OpenedTable], carry_ms: int, now: Callable[[], int]) -> None:
         """Prepare; nothing is read yet.
 
         Args:
             lake: Folder or URI.
-            opened: Opens a table by name; None when it is not there.
+            opened: Opens a table by name.
             carry_ms: How old a value can be that an hour begins with, ms.
             now: The clock, ms since the epoch.
         """
@@ -108,39 +106,31 @@ class RollUps:
         if (pc.sum(groups["source_rows"]).as_py() or 0) != source_rows:
             # Rows without rounds, as after a table was deleted: computing them again would give the same.
             self._incomplete[span] = source_rows
-        where, written = f"{_of_cluster(cluster)} AND hour = '{hour:%Y-%m-%dT%H:%M:%SZ}'", 0
+        where, written = f"{of_cluster(cluster)} AND hour = '{hour:%Y-%m-%dT%H:%M:%SZ}'", 0
         if rounds is not None and self._files("lag", day):
             files = [file for one in days for file in self._files("lag", one, rounds)]
             parts = max(1, -(-sum(file.rows or 0 for file in files) // _PART_ROWS))
             lag = self._rows("lag", *days, rounds=rounds)
-            written = self._put(_PARTITIONS, day, partition_hours(lag, steps, cluster, hour, parts), where)
+            written = put(self._opened(_PARTITIONS), day, partition_hours(lag, steps, cluster, hour, parts), where)
         # `group_hourly` comes last: it says that the hour is done.
-        written += self._put(_HOURLY, day, groups, where)
+        written += put(self._opened(_HOURLY), day, groups, where)
         return Done(_HOURLY, "history", day, hour, rows=written)
 
     def _day(self, span: HistorySpan) -> Done:
         rows = group_days(self._rows(_HOURLY, span.day), span.cluster, span.day)
-        return Done(_DAILY, "history", span.day, rows=self._put(_DAILY, span.day, rows, _of_cluster(span.cluster)))
-
-    def _put(self, name: str, day: date, rows: pa.Table, where: str) -> int:
-        opened = self._opened(name)
-        assert opened is not None  # noqa: S101 - `work` has created it
-        return put(opened, day, rows, where)
+        written = put(self._opened(_DAILY), span.day, rows, of_cluster(span.cluster))
+        return Done(_DAILY, "history", span.day, rows=written)
 
     def _files(self, name: str, day: date, rounds: tuple[int, int] | None = None) -> list[DataFile]:
-        opened = self._opened(name)
-        return [] if opened is None else opened.files((day, day), rounds=rounds)
+        return self._opened(name).files((day, day), rounds=rounds)
 
     def _rows(self, name: str, *days: date, rounds: tuple[int, int] | None = None) -> ds.Dataset:
-        opened = self._opened(name)
-        if opened is None:
-            return ds.dataset(table_named(name).arrow_schema.empty_table())
-        return opened.rows([file for day in days for file in self._files(name, day, rounds)], encoded=True)
+        files = [file for day in days for file in self._files(name, day, rounds)]
+        return self._opened(name).rows(files, encoded=True)
 
     def _day_before(self, cluster: str, day: date) -> date:
         """The last day before another on which a cluster had a round; that other day where there is none."""
-        rounds = self._opened("rounds")
-        files = rounds.files((date.min, day - timedelta(days=1)), cluster) if rounds is not None else []
+        files = self._opened("rounds").files((date.min, day - timedelta(days=1)), cluster)
         ours = pc.field("cluster") == cluster
         of_cluster = (
             one
@@ -173,8 +163,7 @@ class RollUps:
 
     def _unsettled(self, counted: Mapping[date, int], daily: Mapping[HistorySpan, WrittenSpan]) -> dict[date, int]:
         """Days whose source rows, counted by the log, are not all in `group_daily`: with their number."""
-        hourly = self._opened(_HOURLY)
-        have_hours = {file.day for file in hourly.files()} if hourly is not None else set()
+        have_hours = {file.day for file in self._opened(_HOURLY).files()}
         written: dict[date, int] = defaultdict(int)
         for span, there in daily.items():
             if there.definition == DEFINITION:
@@ -183,7 +172,7 @@ class RollUps:
 
     def _counted(self) -> dict[date, int]:
         """Source rows by day, as the log counts them, of days that have not passed their retention."""
-        health, *others = (opened.files() if (opened := self._opened(name)) else [] for name in _SOURCES)
+        health, *others = (self._opened(name).files() for name in _SOURCES)
         counted: dict[date, int] = defaultdict(int)
         days = {file.day for file in health}
         for file in (*health, *(file for files in others for file in files)):
@@ -194,8 +183,6 @@ class RollUps:
     def _newest_rounds(self, today: date) -> dict[str, datetime]:
         """Time of the newest round, by number, of each cluster that has one of the last days."""
         rounds = self._opened("rounds")
-        if rounds is None:
-            return {}
         with limited() as connection:
             connection.register("rounds", rounds.rows(rounds.files((today - _SILENT, date.max)), encoded=True))
             found = connection.sql("SELECT cluster, max_by(round_time, round) FROM rounds GROUP BY cluster").fetchall()
@@ -217,8 +204,6 @@ class RollUps:
     def _written(self, name: str, first: date, last: date = date.max) -> dict[HistorySpan, WrittenSpan]:
         """What a table of history has, by hour or day."""
         opened = self._opened(name)
-        if opened is None:
-            return {}
         start = DAY if name == _DAILY else "hour"
         sql = f"SELECT cluster, {start}, sum(source_rows)::BIGINT, min(definition) FROM history GROUP BY ALL"  # noqa: S608
         with limited() as connection:
@@ -248,7 +233,8 @@ def put(opened: OpenedTable, day: date, rows: pa.Table, where: str) -> int:
     return int(rows.num_rows)
 
 
-def _of_cluster(cluster: str) -> str:
+def of_cluster(cluster: str) -> str:
+    """Which rows are a cluster's, as SQL of delta-rs."""
     name = cluster.replace("'", "''")
     return f"cluster = '{name}'"
 

@@ -114,6 +114,11 @@ class OpenedTable:
         return time
 
     @property
+    def is_there(self) -> bool:
+        """Whether there was such a table at the last look; without one it has no files and no rows."""
+        return self._delta is not None
+
+    @property
     def delta(self) -> DeltaTable:
         """The table of delta-rs; there must be one."""
         assert self._delta is not None  # noqa: S101 - `refresh` has said so

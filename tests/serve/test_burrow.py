@@ -109,7 +109,7 @@ def test_a_silent_cluster_is_not_judged_and_its_old_offsets_are_not_served(burro
 def test_nothing_is_judged_before_the_older_rows_were_read(burrow: Served) -> None:
     whole = burrow.model.snapshot
     assert whole is not None
-    burrow.model.snapshot = replace(whole, rebalances=None)
+    burrow.model.snapshot = replace(whole, whole=False)
     try:
         assert burrow.get(f"{OF}/consumer/grows/status").status == 503
     finally:
