@@ -12,10 +12,8 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
 from streaming.catalog.contents import Contents, contents, faults
-from streaming.maintain import Maintainer
 from streaming.tables import ALERT_TABLES, ALL_TABLES, TABLES, DeltaLake, table_named
-from streaming.times import DAY_MS
-from tests.catalog.build import lag, lake_of_five_rows, row
+from tests.catalog.build import lake_of_five_rows
 
 
 def by_name(lake: str) -> dict[str, Contents]:
@@ -30,29 +28,6 @@ def test_a_table_is_told_by_its_rows_files_bytes_and_days(tmp_path: Path) -> Non
     assert found.size == sum(file.stat().st_size for file in (tmp_path / "lake" / "lag").rglob("*.parquet"))
 
 
-def test_every_table_of_the_lake_is_listed_in_its_order(tmp_path: Path) -> None:
-    lake = lake_of_five_rows(tmp_path / "lake")
-    assert [(one.table, one.rows) for one in contents(f"{lake.root}/")] == [
-        (table.name, {"lag": 3, "rounds": 1, "quarantine": 1}.get(table.name, 0)) for table in ALL_TABLES
-    ]
-
-
-def test_a_table_without_partitions_has_its_days_from_its_times(tmp_path: Path) -> None:
-    lake = lake_of_five_rows(tmp_path / "lake")
-    lake.append(
-        "quarantine", [row("quarantine", topic="t", record_offset=6, event_date=5, record_time=5 * DAY_MS)], "query", 2
-    )
-    found = by_name(lake.root)["quarantine"]
-    assert table_named("quarantine").partition_by == ()
-    assert found.newest_day == date(1970, 1, 6)
-
-
-def test_an_empty_table_has_no_days(tmp_path: Path) -> None:
-    found = by_name(lake_of_five_rows(tmp_path / "lake").root)["drift"]
-    assert (found.state, found.rows, found.files, found.size) == ("ok", 0, 0, 0)
-    assert (found.oldest_day, found.newest_day, found.newest_round_time) == (None, None, None)
-
-
 def test_the_newest_round_and_the_newest_commit_have_their_times(tmp_path: Path) -> None:
     before = time.time() - 1
     found = by_name(lake_of_five_rows(tmp_path / "lake").root)["rounds"]
@@ -61,18 +36,6 @@ def test_the_newest_round_and_the_newest_commit_have_their_times(tmp_path: Path)
     assert found.oldest_round_time <= found.newest_round_time
     assert found.newest_commit is not None
     assert before <= found.newest_commit.timestamp() <= time.time() + 1
-
-
-def test_compaction_changes_files_and_no_rows_or_days(tmp_path: Path) -> None:
-    lake = lake_of_five_rows(tmp_path / "lake")
-    for number in range(4):
-        lake.append("lag", [lag(3, number)], "query", 2 + number)
-    before = by_name(lake.root)["lag"]
-    assert (before.rows, before.files) == (7, 7)
-    list(Maintainer(lake.root, {table.name: 40_000 for table in ALL_TABLES}).work())
-    after = by_name(lake.root)["lag"]
-    assert (after.rows, after.files) == (7, 2)
-    assert (after.oldest_day, after.newest_day) == (before.oldest_day, before.newest_day)
 
 
 def test_rows_of_a_file_without_statistics_are_counted_in_the_file(tmp_path: Path) -> None:
@@ -88,14 +51,6 @@ def test_rows_of_a_file_without_statistics_are_counted_in_the_file(tmp_path: Pat
     ]
     opened.create_write_transaction(actions, "append", opened.schema(), [])
     assert by_name(lake.root)["gaps"].rows == 10
-
-
-def test_data_files_are_not_opened_where_the_log_knows_the_rows(tmp_path: Path) -> None:
-    lake = lake_of_five_rows(tmp_path / "lake")
-    before = contents(lake.root)
-    for file in (tmp_path / "lake").rglob("*.parquet"):
-        file.unlink()
-    assert contents(lake.root) == before
 
 
 @pytest.mark.parametrize("broken", ["log", "features"])

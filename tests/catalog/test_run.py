@@ -16,7 +16,7 @@ from rich.console import Console
 
 from streaming.catalog import LakeIncompleteError, contents, list_tables, print_ddl, statements
 from streaming.cli import main
-from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, table_named
+from streaming.tables import ALL_TABLES, DeltaLake, table_named
 from tests.catalog.build import lake_of_five_rows
 
 
@@ -49,19 +49,6 @@ def test_the_list_has_a_line_a_table_and_the_age_of_the_newest_round(tmp_path: P
     assert re.sub(" +", " ", lag) == f"lag 3 3 {size / 1000:.1f} kB 1970-01-02 to 1970-01-04 7 s ago"
     assert [line.split()[0] for line in lines[1:-1]] == [table.name for table in ALL_TABLES]
     assert lines[-1].startswith("Newest round: 1970-01-02 01:01:01 UTC, ")
-
-
-@pytest.mark.parametrize(
-    ("age", "told"),
-    [
-        (timedelta(seconds=-5), "0 s ago"),
-        (timedelta(minutes=130), "2 h 10 min ago"),
-    ],
-)
-def test_the_newest_round_has_its_age_and_none_is_in_the_future(tmp_path: Path, age: timedelta, told: str) -> None:
-    lake = lake_of_five_rows(tmp_path / "lake").root
-    round_time = datetime(1970, 1, 2, 1, 1, 1, tzinfo=UTC)
-    assert listed(lake, now=round_time + age).splitlines()[-1] == f"Newest round: 1970-01-02 01:01:01 UTC, {told}."
 
 
 def test_json_has_what_a_script_needs(tmp_path: Path) -> None:
@@ -135,34 +122,3 @@ def test_a_lake_of_an_older_release_prints_no_statement_and_says_who_completes_i
     with pytest.raises(LakeIncompleteError, match=r": gaps\. The job creates all tables when it starts"):
         print_ddl(lake.root, "spark", "evenkeel", said.append)
     assert said == []
-
-
-def test_tables_with_one_trouble_are_named_in_one_sentence() -> None:
-    # (delta-rs has no client for it, and says the same of each table.)
-    with pytest.raises(LakeIncompleteError) as raised:
-        listed("hdfs://h/lake")
-    every = ", ".join(table.name for table in ALL_TABLES)
-    assert str(raised.value).startswith(f"Unreadable in hdfs://h/lake: {every} (")
-    assert "\n" not in str(raised.value)
-
-
-def test_an_unreadable_table_prints_no_statement(tmp_path: Path) -> None:
-    lake = lake_of_five_rows(tmp_path / "lake").root
-    (tmp_path / "lake" / "lag" / "_delta_log" / f"{2:020d}.json").write_text("{broken", encoding="utf-8")
-    said: list[str] = []
-    with pytest.raises(LakeIncompleteError, match=r"Unreadable in .*: lag \("):
-        print_ddl(lake, "duckdb", "evenkeel", said.append)
-    assert said == []
-
-
-def test_statements_of_a_whole_lake_have_each_table_and_its_present(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    DeltaLake(str(tmp_path)).create()
-    for dialect in ("spark", "duckdb"):
-        code, out, err = evenkeel(monkeypatch, capsys, "tables", "--lake", str(tmp_path), "--ddl", dialect)
-        assert (code, err) == (0, "")
-        made = [line for line in out.splitlines() if line.startswith("CREATE ")]
-        for name in (*(table.name for table in ALL_TABLES), *VIEWS):
-            named = re.compile(rf"[.`\"]{name}[`\" ]")
-            assert sum(named.search(line.split(" AS ")[0]) is not None for line in made) == 1, (dialect, name)

@@ -6,23 +6,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from streaming.catalog.statements import DIALECTS, Dialect, statements
+from streaming.catalog.statements import Dialect, statements
 from streaming.exceptions import SetupError
-from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
+from streaming.tables import VIEWS, LakeReader, table_named
 from tests.catalog.build import lake_of_five_rows
-
-NAMES = [table.name for table in ALL_TABLES]
-
-
-def heads(sql: list[str], pattern: str) -> list[str]:
-    return [found[1] for statement in sql if (found := re.match(pattern, statement))]
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_table_comes_before_every_view_and_none_is_left_out(dialect: Dialect) -> None:
-    sql = statements(dialect, "s3://bucket/lake", "evenkeel")
-    created = heads(sql, r"CREATE (?:OR REPLACE VIEW|TABLE IF NOT EXISTS) [`\"](\w+)[`\"]")
-    assert created == [*NAMES, *VIEWS]
 
 
 def test_spark_gets_a_schema_and_tables_with_nothing_but_their_location() -> None:
@@ -67,12 +54,6 @@ def test_duckdb_gets_views_over_the_tables() -> None:
 def test_a_folder_with_quotes_backticks_and_backslashes_stays_one_literal(dialect: Dialect, location: str) -> None:
     sql = statements(dialect, "/tmp/a 'b' \"c\" `d`\\e", "evenkeel")
     assert sum(location in statement for statement in sql) == 1
-
-
-def test_a_relative_folder_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    sql = statements("spark", "lake", "evenkeel")
-    assert sql[-1 - len(VIEWS)].endswith(f" LOCATION 'file://{tmp_path.resolve()}/lake/{NAMES[-1]}'")
 
 
 @pytest.mark.parametrize(("dialect", "name"), [("spark", '`a``b "c`'), ("duckdb", '"a`b ""c"')])

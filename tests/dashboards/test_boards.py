@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.alerts import lasted
 from dashboards.boards.clients import folded
-from dashboards.boards.cost import saving, source_of, sums
+from dashboards.boards.cost import source_of, sums
 from dashboards.boards.decision import as_decided
 from dashboards.boards.itself import alerter, delay, maintained, missing
 from dashboards.format import DASH, Clock, reasons
 from dashboards.page.rules import rules_of
 from dashboards.spans import Range
-from streaming.exceptions import SetupError
 from streaming.tables import DataFile
 
 NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
@@ -53,11 +51,6 @@ def test_an_alerter_lives_if_it_has_decided_not_long_before_the_newest_round(
     told = alerter(judged, [_round(101, 0), _round(100, 10), _round(99, 20), _round(40, 1_200)])
     assert told[0] == style
     assert says in told[1]
-
-
-def test_an_alerter_whose_place_is_ten_minutes_old_lives() -> None:
-    # Without a transition it writes its place every ten minutes.
-    assert alerter(40, [_round(101, 0), _round(40, 660)])[0] == ""
 
 
 def test_a_clock_that_is_set_makes_no_alerter_late() -> None:
@@ -131,34 +124,15 @@ def test_a_sum_has_no_upper_bound_if_one_row_has_none() -> None:
     assert _said([_cost(), _cost()])["records delayed"] == ("0 to 18", None)
 
 
-def test_bounds_have_a_figure_between_them_only_where_they_agree() -> None:
-    agree = _said([_cost(unassigned_partition_seconds_min=20.0, unassigned_partition_seconds_max=40.0)])
-    assert agree["unassigned, partition-s"][0] == "about 28 (20 to 40)"
-    differ = _said([_cost(unassigned_partition_seconds_min=20.0, unassigned_partition_seconds_max=41.0)])
-    assert differ["unassigned, partition-s"][0] == "20 to 41"
-
-
 def test_what_is_not_known_is_said_and_not_counted_as_nothing() -> None:
     said = _said([_cost(partitions_stopped_unmoved=None, stopped_unknown=1, moves_avoidable=None)])
     assert said["stopped, not moved"] == ("not known of 1 rebalance", None)
     assert said["more than needed"] == (DASH, None)
 
 
-def test_a_time_before_without_rows_is_a_dash() -> None:
-    assert _said([_cost()], [])["rebalances"] == ("1", DASH)
-    assert _said([_cost()], [_cost(rebalances=7)])["rebalances"] == ("1", "7")
-
-
 def test_figures_that_are_not_known_are_dashes_and_figures_of_no_decision_are_zeros() -> None:
     assert {row[1] for row in sums(None, None)} == {DASH}
     assert _said([])["rebalances"] == ("0", None)
-
-
-def test_a_saving_that_nobody_can_tell_is_said_so() -> None:
-    row = {"period_days": 7, "saved": 1_234.5, "unit": "partition-seconds"}
-    assert saving(row) == "It would have saved 1,234 partition-seconds in 7 days."
-    assert saving({**row, "saved": None}) == "How much it would have saved in 7 days is unknown."
-    assert saving({**row, "period_days": 1, "saved": 3, "unit": None}) == "It would have saved 3 in 1 day."
 
 
 def _client(group: str, **more: Any) -> dict[str, Any]:
@@ -177,19 +151,6 @@ def test_one_client_in_several_groups_is_one_row_with_what_is_known_of_it() -> N
     assert one["protocols"] == ["classic, range"]
 
 
-def test_a_client_on_another_host_is_another_row_and_a_missing_id_sorts() -> None:
-    rows = folded([_client("a"), _client("a", client_host="/10.0.0.2"), _client("a", client_id=None, members=1)])
-    assert [(row["client_id"], row["client_host"]) for row in rows] == [
-        ("app", "/10.0.0.1"), ("app", "/10.0.0.2"), (None, "/10.0.0.1"),
-    ]  # fmt: skip
-
-
-def test_an_alert_lasted_from_its_first_round_to_its_end() -> None:
-    assert lasted({"since": NOW - timedelta(minutes=11), "ended_time": NOW}) == "11 min"
-    assert lasted({"since": NOW, "ended_time": None}) == ""
-    assert lasted({"since": NOW, "ended_time": NOW - timedelta(hours=1)}) == "0 s"
-
-
 def test_a_rule_is_shown_as_it_stands_in_the_file_with_the_numbers_of_its_thresholds() -> None:
     content = {
         "thresholds": {"mine": 7},
@@ -204,12 +165,6 @@ def test_a_rule_is_shown_as_it_stands_in_the_file_with_the_numbers_of_its_thresh
     assert first["thresholds"] == [("mine", 7.0), ("imbalance", 0.5), ("nobody", None)]
     assert (first["for"], first["labels"]) == ("5m", [("team", "{client_id}")])
     assert (second["when"], second["per"], second["keep"], second["labels"]) == ("true", "topic, 3", "1h", [])
-
-
-def test_a_file_without_a_list_of_rules_has_none_and_wrong_thresholds_are_an_error() -> None:
-    assert rules_of({"rules": 7}, Path("alerts.yaml")) == ()
-    with pytest.raises(SetupError, match="thresholds"):
-        rules_of({"thresholds": [1]}, Path("alerts.yaml"))
 
 
 def test_a_right_that_may_be_missing_is_named_and_nothing_is_claimed_where_nothing_shows() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from dashboards.boards.drift import drifted_groups, libraries, mismatches, reasons
-from dashboards.boards.load import by_member, by_topic, could_be, history_series, hot, judged
+from dashboards.boards.load import by_member, by_topic, history_series, hot, judged
 from dashboards.boards.topics import produced_why, reading_of, unread_why
 from dashboards.charts import Heard, count_plot, held, measure_plot, moment_of
-from dashboards.format import DASH, percent, rate
 from dashboards.spans import Range, step_of
 
 NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
@@ -58,17 +57,6 @@ def test_an_imbalance_that_no_assignment_lowers_by_a_tenth_is_no_hot_member() ->
 def test_what_is_not_known_of_a_load_is_never_called_even(row: dict[str, Any], says: str) -> None:
     assert judged(row) == {"unknown"}
     assert hot(row)[0].startswith(says)
-
-
-def test_the_best_that_could_be_is_said_as_bounds() -> None:
-    assert could_be(_load(load_imbalance_optimal_min=0.1, load_imbalance_optimal_max=0.25)) == "0.10 to 0.25"
-    assert could_be(_load(load_imbalance_optimal_min=0.1, load_imbalance_optimal_max=0.1)) == "0.10"
-    assert could_be(_load(load_imbalance_optimal_min=None, load_imbalance_optimal_max=None)) == DASH
-
-
-def test_rates_and_parts_are_said_as_people_read_them() -> None:
-    assert [rate(value) for value in (None, 0, 0.01, 0.44, 9.96, 1_240.4)] == [DASH, "0", "<0.1", "0.4", "10", "1,240"]
-    assert [percent(value) for value in (None, 0, 0.001, 0.425, 1)] == [DASH, "0 %", "<1 %", "42 %", "100 %"]
 
 
 def _partition(topic: str, number: int, produced: float | None, **more: Any) -> dict[str, Any]:
@@ -151,12 +139,6 @@ def test_counts_are_stacked_by_kind_in_steps() -> None:
     assert (made["width"], made["told"]) == (3_600, "3 drifted, 5 as expected")
     spans = [Range("", NOW - timedelta(days=days), NOW) for days in (0.25, 7, 30)]
     assert [step_of(span, 400) for span in spans] == ["minute", "hour", "day"]
-
-
-def test_a_span_of_roll_ups_has_whole_hours() -> None:
-    assert SPAN.whole_hours == Range(
-        "live", NOW.replace(hour=13, minute=0, second=0), NOW.replace(hour=15, minute=0, second=0)
-    )
 
 
 def _topic(**more: Any) -> dict[str, Any]:

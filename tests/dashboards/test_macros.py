@@ -65,21 +65,6 @@ def test_what_fires_and_the_history_tell_alerts_of_the_same_queue_number_at_two_
 
 
 @pytest.mark.parametrize(
-    ("about", "shown"),
-    [
-        ({"topic": "orders", "partition": 3, "entity": '{"broker":"broker-a"}'}, "orders broker-a/3"),
-        ({"topic": "orders", "partition": 3, "entity": None}, "orders 3"),
-        ({"topic": "orders", "partition": 3}, "orders 3"),
-        ({"topic": "orders", "partition": 3, "entity": "no JSON"}, "orders 3"),
-        ({"topic": "orders", "partition": None, "entity": "{}"}, "orders"),
-        ({"topic": None, "partition": None, "entity": '{"group_id":"g"}'}, ""),
-    ],
-)
-def test_an_alert_is_shown_with_what_there_is_of_topic_broker_and_partition(about: dict[str, Any], shown: str) -> None:
-    assert place_of(about) == shown
-
-
-@pytest.mark.parametrize(
     ("sent", "said"),
     [
         ({"incident": "a", "repeat": None}, "firing delivered"),
@@ -119,8 +104,3 @@ def test_a_sound_list_names_nobody_and_the_last_heartbeat_says_how_the_group_con
 def test_who_is_missing_or_listed_twice_is_named(tmp_path: Path) -> None:
     assert " 3 c-1, c-2 c-3 " in listed(tmp_path, missing=["c-1", "c-2"], duplicated=["c-3"])
     assert " and 5 more" in listed(tmp_path, missing=[f"c-{n}" for n in range(25)])
-
-
-def test_a_broker_that_does_not_answer_has_no_number_of_connections(tmp_path: Path) -> None:
-    text = listed(tmp_path, answer="not_asked", connections=None, missing=None, clients=None, broker_version=None)
-    assert text.startswith(f"10.0.0.1:10911 not asked {DASH} {DASH} ")

@@ -169,19 +169,6 @@ def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
 
 
 @pytest.mark.nightly
-def test_advice_that_is_deleted_beside_a_maintainer_at_work_is_written_again(lake: DeltaLake) -> None:
-    failures: list[tuple[str, str]] = []
-    now = start_of(0) + 2 * HOUR_MS
-    maintainer = Maintainer(lake.root, None, now=lambda: now, report=lambda *one: failures.append(one))
-    list(maintainer.work())
-    for name in ALL:
-        shutil.rmtree(lake.path(name))
-    list(maintainer.work())
-    assert told(lake) == expected(3, 1)
-    assert failures == []
-
-
-@pytest.mark.nightly
 def test_a_late_row_has_its_days_looked_at_again_and_those_that_follow_from_them(advised: DeltaLake) -> None:
     lake = advised
     writer = Writer(lake)

@@ -127,21 +127,6 @@ def test_history_that_is_deleted_beside_a_maintainer_at_work_is_filled_again(lak
     assert told == [], "nothing is to be done (docs/operations.md)"
 
 
-def test_history_that_another_maintainer_has_created_again_is_gone_on_with(lake: DeltaLake) -> None:
-    now = four_hours(lake)
-    maintainer = Maintainer(lake.root, None, now=lambda: now)
-    list(maintainer.work())
-    for name in NAMES:
-        shutil.rmtree(lake.path(name))
-    maintain(lake, now)
-    late = at("group_health", (TODAY - 1) * DAY_MS + HOUR_MS, group_id="late", round=12, lag_total=1)
-    lake.append("group_health", [late], "another query", 1)
-    list(maintainer.work())
-    reader = LakeReader(lake.root)
-    assert reader.rows("SELECT count(*) AS n FROM group_hourly WHERE group_id = 'late'")[0]["n"] > 0
-    assert reader.rows("SELECT hour FROM group_hourly GROUP BY hour, cluster, group_id HAVING count(*) > 1") == []
-
-
 @pytest.mark.nightly
 def test_what_an_hour_begins_with_does_not_depend_on_other_clusters(tmp_path: Any) -> None:
     found = []

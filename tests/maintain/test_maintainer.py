@@ -28,8 +28,6 @@ from streaming.tables import (
     LakeReader,
     OpenedTable,
     Table,
-    TableCache,
-    Wanted,
     table_named,
 )
 from streaming.times import DAY_MS
@@ -122,20 +120,6 @@ def test_rows_without_a_day_are_joined_and_stay(lake: DeltaLake, writer: Writer)
     maintain(lake)
     assert files_of(lake)["members"] == 1
     assert rows_of(lake, "members") == before
-
-
-def test_followers_of_memory_see_neither_joined_files_nor_deleted_days(lake: DeltaLake, writer: Writer) -> None:
-    cache = TableCache(lake.root, {"lag": Wanted(frozenset({"lag"}), frozenset({"lag"}))}, past=timedelta(days=100))
-    for number in range(6):
-        writer.append("lag", row("lag", -50 * (number % 2), number, topic="t", partition=number % 2, lag=number))
-    writer.round(0, 9)
-    cache.update()
-    before = cache.rows("SELECT * FROM lag ORDER BY ALL")
-    assert {"retention", "compaction"} <= {done.what for done in maintain(lake) if done.table == "lag"}
-    assert cache.update() is False
-    assert cache.rows("SELECT * FROM lag ORDER BY ALL") == before
-    writer.append("lag", row("lag", 0, 10, topic="t", partition=0, lag=10))
-    assert cache.update() is True
 
 
 def test_a_deletion_of_somebody_else_lets_followers_begin_again(lake: DeltaLake, writer: Writer) -> None:

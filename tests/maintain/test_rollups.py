@@ -181,15 +181,6 @@ class Ageing:
         return [done.what for done in maintain(self.lake, now, keep) if done.table in {"lag", "group_hourly"}]
 
 
-def test_retention_waits_for_the_history_of_a_day(lake: DeltaLake) -> None:
-    some_hours(lake)
-    done = Ageing(lake).days_later(20)
-    assert done.index("history") < done.index("retention")
-    reader = LakeReader(lake.root)
-    assert (reader.count("group_hourly"), reader.count("group_daily")) == (2 * 4, 2)
-    assert reader.count("lag") == 0
-
-
 def test_retention_waits_for_a_history_that_fails_but_not_for_ever(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,12 @@ _SECRET = "hunter2-token"
 _LONG_S = 20
 
 PAGES = (
+    "/",
+    "/?q=audit",
+    "/rebalances",
+    "/rebalances?compare=before",
+    "/groups/payments-audit",
+    "/groups/orders-mirror",
     "/alerts",
     "/alerts?range=30d",
     "/alerts/drift",
@@ -340,13 +346,16 @@ def test_lag_by_partition_names_the_worst_and_says_what_is_not_known(boards: Ser
 _PATHS = st.one_of(
     st.sampled_from([page.partition("?")[0] for page in PAGES]),
     TEXTS.map(lambda text: f"/alerts/{text}"),
+    TEXTS.map(lambda text: f"/groups/{text}"),
     TEXTS.map(lambda text: f"/groups/{text}/lag"),
+    st.tuples(TEXTS, TEXTS).map(lambda two: f"/groups/{two[0]}/decisions/{two[1]}"),
+    TEXTS.map(lambda text: f"/groups/payments-audit/decisions/{text}"),
     TEXTS.map(lambda text: f"/groups/{text}/load"),
     TEXTS.map(lambda text: f"/topics/{text}"),
 )
 _NAMES = (
     "cluster", "range", "from", "to", "severity", "sort", "most", "compare", "kind", "owner", "group", "name",
-    "library", "type", "static", "part", "by", "hot", "read", "page", "verdict", "q",
+    "library", "type", "static", "part", "by", "hot", "read", "page", "verdict", "q", "show", "pattern",
 )  # fmt: skip
 
 

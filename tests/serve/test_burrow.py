@@ -173,10 +173,6 @@ def test_health_is_told_as_burrow_does(burrow: Served, tmp_path: Path, serve_ove
     assert starting.get("/v3/kafka").status == 503
 
 
-def test_nothing_is_deleted(burrow: Served) -> None:
-    assert burrow.get(f"{OF}/consumer/grows", method="DELETE").status == 405
-
-
 def test_it_is_not_served_unless_commits_are_held(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     assert serve_over(tmp_path, MadeLake(tmp_path, [])).get("/v3/kafka").status == 404
 

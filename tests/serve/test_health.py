@@ -138,20 +138,6 @@ def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds
     )  # fmt: skip
 
 
-def test_a_brokers_clock_that_is_set_forward_makes_no_alerter_late(
-    made: MadeLake, serve_over: Callable[..., Served]
-) -> None:
-    decide(made, made.last)
-    ahead = int(made.end.timestamp() * 1000) + 2 * 3_600_000
-    made.add(
-        "rounds",
-        {"cluster": CLUSTER, "event_date": ahead // 86_400_000, "round": made.last + 1, "round_time": ahead,
-         "interval_ms": 10_000, "elapsed_ms": 130 * 10_000 + 20_000},
-    )  # fmt: skip
-    with followed(serve_over(Path(made.lake.root), made)) as served:
-        assert settled(served, "/health/alerter", "starting")[1]["status"] == "ok"
-
-
 def test_nobody_knows_whether_the_alerter_of_a_silent_cluster_lives(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:

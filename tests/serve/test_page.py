@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dashboards.boards.overview import pattern_of
 from streaming.groups.verdict_inputs import pack_line
@@ -18,45 +14,8 @@ from streaming.times import DAY_MS
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.conftest import Served
 from tests.serve.seen import Seen, answered, shown
-from tests.serve.texts import TEXTS
 
 pytestmark = pytest.mark.turn(6)
-
-# A thousand times what such an answer takes: only what hangs is slow.
-_LONG_S = 20
-
-PAGES = (
-    "/",
-    "/rebalances",
-    "/groups/payments-audit",
-    "/groups/orders-mirror",
-    "/?q=audit",
-    "/rebalances?compare=before",
-)
-
-
-@pytest.mark.parametrize("target", PAGES)
-def test_a_page_has_nothing_inline_and_sets_no_cookie(served: Served, target: str) -> None:
-    answer = served.get(target)
-    assert answer.status == 200
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "set-cookie" not in answer.headers
-    assert "unsafe" not in answer.headers["content-security-policy"]
-    for tag, attrs in Seen(answer.text).tags:
-        assert tag != "style"
-        assert tag != "script" or attrs.get("src")
-        assert not [name for name in attrs if name == "style" or name.startswith("on")]
-
-
-def test_every_link_of_the_overview_and_of_a_group_leads_somewhere_below_any_path(served: Served) -> None:
-    for target in ("/", "/groups/payments-audit"):
-        for href in Seen(served.get(target).text).links():
-            if href.startswith("#"):
-                continue
-            # As a browser behind a proxy that serves us below /keel/ follows them.
-            followed = urlsplit(urljoin(f"http://h/keel{target}", href))
-            assert followed.path.startswith("/keel/"), href
-            assert served.get(f"{followed.path.removeprefix('/keel')}?{followed.query}").status == 200, href
 
 
 def test_the_worst_groups_come_first_with_their_reasons(served: Served) -> None:
@@ -178,39 +137,6 @@ def test_made_up_parts_of_group_ids_are_folded() -> None:
     assert pattern_of("job-8c1d4a1e-97b1-4f0e-9d35-51a9a4b0a0de") == "job-<uuid>"
     assert pattern_of("run-2026-11-20T14:03:10Z-x") == "run-<time>-x"
     assert pattern_of("orders-v2") == "orders-v2"
-
-
-_PATHS = st.one_of(
-    st.sampled_from(PAGES).map(lambda page: page.partition("?")[0]),
-    TEXTS.map(lambda text: f"/groups/{text}"),
-    st.tuples(TEXTS, TEXTS).map(lambda two: f"/groups/{two[0]}/decisions/{two[1]}"),
-    TEXTS.map(lambda text: f"/groups/payments-audit/decisions/{text}"),
-)
-_NAMES = (
-    "cluster",
-    "q",
-    "show",
-    "owner",
-    "sort",
-    "most",
-    "pattern",
-    "range",
-    "from",
-    "to",
-    "verdict",
-    "compare",
-    "part",
-)
-
-
-@given(path=_PATHS, parameters=st.lists(st.tuples(st.sampled_from(_NAMES), TEXTS), max_size=4))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_address_fails_the_page(served: Served, path: str, parameters: list[tuple[str, str]]) -> None:
-    began = time.monotonic()
-    query = "&".join(f"{name}={quote(value, safe='%')}" for name, value in parameters)
-    answer = served.get(f"{path}?{query}")
-    assert answer.status in {200, 400, 404}
-    assert time.monotonic() - began < _LONG_S
 
 
 @pytest.mark.parametrize("first", ["/", "/api/v1/groups/None"])

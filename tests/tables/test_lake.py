@@ -169,12 +169,6 @@ def test_tables_have_no_feature_that_other_readers_refuse(lake: DeltaLake) -> No
         assert (protocol.min_reader_version, protocol.reader_features) == (1, None), table.name
 
 
-def test_tables_are_set_for_years_of_small_commits(lake: DeltaLake) -> None:
-    for table in ALL_TABLES:
-        settings = DeltaTable(lake.path(table.name)).metadata().configuration
-        assert settings == table.properties
-
-
 def test_a_lake_nobody_has_created_reads_as_empty_tables(tmp_path: Path) -> None:
     reader = LakeReader(tmp_path / "nothing")
     names = [*(table.name for table in ALL_TABLES), *VIEWS]
@@ -262,23 +256,6 @@ def test_numbers_beyond_a_type_end_at_its_bounds_instead_of_stopping_the_job() -
     names = [column.name for column in table.columns]
     rows = [[{"rewound_by": number}.get(name) for name in names] for number in (2**64 - 1, 5, None)]
     assert to_arrow(table, rows)["rewound_by"].to_pylist() == [2**63 - 1, 5, None]
-
-
-def test_nested_columns_come_out_as_they_went_in(lake: DeltaLake) -> None:
-    lake.append(
-        "group_health",
-        [_health("a", 1_000, findings=[["stale_metadata", 2_000, "2 partitions"]])],
-        "query",
-        0,
-    )
-    row = LakeReader(lake.root).rows("SELECT findings FROM group_health")[0]
-    assert row["findings"] == [
-        {
-            "finding": "stale_metadata",
-            "since": datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC),
-            "detail": "2 partitions",
-        }
-    ]
 
 
 def _transition(number: int, state: str, group: str = "a") -> list[Any]:

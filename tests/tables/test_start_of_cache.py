@@ -84,13 +84,6 @@ def test_a_silent_cluster_between_two_others_by_name_is_shown_after_a_start(clus
     assert clusters.shown() == clusters.there()
 
 
-def test_a_silent_cluster_is_shown_while_no_other_has_a_file_of_its_own(clusters: Clusters) -> None:
-    for minute, of in ((0, "abc"), (1_440, "abc"), (2_880, "ac"), (4_320, "ac")):
-        clusters.write(minute, *of)
-    clusters.join()
-    assert clusters.shown() == clusters.there()
-
-
 _BATCHES = st.lists(
     st.tuples(
         st.sampled_from(("abcd", "abc", "acd", "ad", "bd", "c")),

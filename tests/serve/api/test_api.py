@@ -53,12 +53,6 @@ def test_pages_give_every_row_once_and_in_order(served: Served, listing: Listing
         assert len(keys) > 7
 
 
-def test_groups_are_those_of_the_page(served: Served) -> None:
-    rows = served.model.lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": 0.5})
-    found = {row["group_id"]: row for row in all_pages(served, f"{PREFIX}/groups", 1000)}
-    assert {row["group_id"]: row["problems"] for row in rows} == {name: row["problems"] for name, row in found.items()}
-
-
 def test_times_are_rfc_3339_in_utc(served: Served) -> None:
     row = served.get(f"{PREFIX}/groups?group=checkout").json()["items"][0]
     assert RFC_3339.fullmatch(row["round_time"])
@@ -71,18 +65,6 @@ def test_one_group_by_any_name(served: Served, group: str) -> None:
     assert answer.status == 200
     assert answer.json()["group"]["group_id"] == group
     assert {row["strategy"] for row in answer.json()["what_if"]} >= {"range", "sticky"}
-
-
-def test_the_drifted_partitions_of_a_group(served: Served) -> None:
-    found = served.get(f"{PREFIX}/drift?verdict=drifted&group=payments-audit").json()["items"]
-    assert [(d["topic"], d["partition"]) for row in found for d in row["drifted_partitions"]] == [
-        ("payments", 4), ("refunds", 9),
-    ]  # fmt: skip
-
-
-def test_lag_by_status(served: Served) -> None:
-    found = served.get(f"{PREFIX}/lag?status=stopped&cluster={CLUSTER}").json()["items"]
-    assert {row["group_id"] for row in found} == {"billing-stuck"}
 
 
 def test_decisions_since_a_time(served: Served) -> None:
@@ -147,15 +129,6 @@ def topics(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
     return served
 
 
-def test_topics_are_listed_with_what_is_produced_and_who_reads_them(topics: Served) -> None:
-    audit, orders = topics.get(f"{PREFIX}/topics").json()["items"]
-    assert (audit["topic"], audit["groups"], audit["read_by_nobody"]) == ("audit", 0, True)
-    assert (audit["lag_total"], audit["lag_unknown"]) == (None, 0)
-    assert RFC_3339.fullmatch(audit["read_by_nobody_since"])
-    assert (orders["partitions"], orders["groups"], orders["lag_total"], orders["lag_max"]) == (4, 1, 21, 7)
-    assert (orders["produced_per_second"], orders["log_bytes"], orders["readers"]) == (2.5, 900, ["billing"])
-
-
 def test_one_topic_has_the_lag_of_each_group(topics: Served) -> None:
     answer = topics.get(f"{PREFIX}/topics/orders").json()
     assert answer["topic"]["partitions"] == 4
@@ -163,12 +136,6 @@ def test_one_topic_has_the_lag_of_each_group(topics: Served) -> None:
         {"cluster": CLUSTER, "group_id": "billing", "partitions": 3, "lag_total": 21, "lag_max": 7, "lag_unknown": 0}
     ]
     assert topics.get(f"{PREFIX}/topics/gone").status == 404
-
-
-def test_advice_that_holds_is_listed(topics: Served) -> None:
-    (found,) = topics.get(f"{PREFIX}/advice?group=billing").json()["items"]
-    assert (found["kind"], found["advice"]) == ("cooperative", "Do it.")
-    assert topics.get(f"{PREFIX}/advice?kind=kip848").json()["items"] == []
 
 
 def test_a_filter_may_be_the_word_null(served: Served) -> None:
