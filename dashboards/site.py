@@ -23,7 +23,6 @@ from dashboards.page.address import Address, RefusedError, WrongAddressError
 from dashboards.page.archive import Archive
 from dashboards.page.board import Board, View
 from dashboards.page.markup import asset, render
-from dashboards.page.rules import RulesFile
 from streaming.config import Owner
 from streaming.exceptions import EvenkeelError
 
@@ -94,7 +93,7 @@ class Site:
         self._lake = lake
         self._archive = Archive(root)
         self._owners = owners
-        self._rules = RulesFile(rules)
+        self._rules = rules
         self._refresh_ms = refresh_ms
         self._now = now
         self._made: OrderedDict[_Key, tuple[Any, Future[RenderedPage]]] = OrderedDict()

@@ -46,7 +46,7 @@ _OUTCOMES: Final[Mapping[str, tuple[str, str]]] = {
 
 def _alerts(view: View) -> Mapping[str, Any]:
     severity = view.address.one_of("severity", _SEVERITIES)
-    now, file = view.rows("alert_states", rule=None), view.rules.read()
+    now, file = view.rows("alert_states", rule=None), view.rules
     names = {rule["name"] for rule in file.rules}
     targets = view.rows("targets")
     return {
@@ -62,7 +62,7 @@ def _alerts(view: View) -> Mapping[str, Any]:
 
 
 def _rule(view: View) -> Mapping[str, Any]:
-    name, file = view.address.path[1], view.rules.read()
+    name, file = view.address.path[1], view.rules
     rule = next((rule for rule in file.rules if rule["name"] == name), None)
     panels = _panels(view, view.rows("alert_states", rule=name), name, "")
     known = rule is not None or panels["history"] or view.unread

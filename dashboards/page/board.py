@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from dashboards import format as words
@@ -13,7 +14,7 @@ from dashboards.format import Clock, Row
 from dashboards.lake import PageLake, since
 from dashboards.page.address import Address, RefusedError
 from dashboards.page.archive import Archive
-from dashboards.page.rules import RulesFile
+from dashboards.page.rules import Rules, read_rules
 from dashboards.query import history_queries, queries
 from dashboards.spans import LIVE, RANGES, Range
 from streaming.config import Owner, owner_of
@@ -49,7 +50,7 @@ class View:
         now: Time of the rendering.
         address: What was asked for.
         owners: Teams and their groups.
-        rules: The alert rules.
+        rules_file: The alert rules; None finds them as the alerter does.
         unread: Queries that are still being read.
     """
 
@@ -58,7 +59,7 @@ class View:
     now: datetime
     address: Address
     owners: Sequence[Owner] = field(default=())
-    rules: RulesFile = field(default_factory=RulesFile)
+    rules_file: Path | None = None
     unread: set[str] = field(default_factory=set)
 
     @property
@@ -70,6 +71,11 @@ class View:
     def span(self) -> Range:
         """The time that the address asks for."""
         return self.address.range(self.now)
+
+    @property
+    def rules(self) -> Rules:
+        """The alert rules of now."""
+        return read_rules(self.rules_file)
 
     @property
     def compared(self) -> bool:

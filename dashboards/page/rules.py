@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Final
 from streaming.config import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["RuleText", "Rules", "RulesFile", "rules_of"]
+__all__ = ["RuleText", "Rules", "read_rules", "rules_of"]
 
 _THRESHOLD: Final = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
 
@@ -42,34 +41,17 @@ class Rules:
     problem: str | None = None
 
 
-class RulesFile:
-    """The rules, read again when the file changes. Any thread may ask."""
+def read_rules(file: Path | None = None) -> Rules:
+    """The rules of now.
 
-    def __init__(self, file: Path | None = None) -> None:
-        """Prepare.
-
-        Args:
-            file: The file; None finds it as the alerter does.
-        """
-        self._file = file
-        self._lock = threading.Lock()
-        self._seen: tuple[Path, int, int] | None = None
-        self._rules = Rules((), shipped=False)
-
-    def read(self) -> Rules:
-        """The rules of now."""
-        with self._lock:
-            try:
-                file = self._file or rules_file()
-                stat = file.stat()
-                seen = (file, stat.st_mtime_ns, stat.st_size)
-                if seen != self._seen:
-                    self._rules = Rules(rules_of(read_rules_file(file), file), shipped=file == SHIPPED_RULES)
-                    self._seen = seen
-            except (EvenkeelError, OSError) as error:
-                self._seen = None
-                return Rules((), shipped=False, problem=f"The alert rules cannot be read: {error}")
-            return self._rules
+    Args:
+        file: The file; None finds it as the alerter does.
+    """
+    try:
+        file = file or rules_file()
+        return Rules(rules_of(read_rules_file(file), file), shipped=file == SHIPPED_RULES)
+    except (EvenkeelError, OSError) as error:
+        return Rules((), shipped=False, problem=f"The alert rules cannot be read: {error}")
 
 
 def rules_of(content: Mapping[str, Any], file: Path) -> tuple[RuleText, ...]:
@@ -90,9 +72,7 @@ def _rule(given: Mapping[Any, Any], thresholds: Mapping[str, float]) -> RuleText
     labels = labels if isinstance(labels, dict) else {}
     return texts | {
         "enabled": given.get("enabled") is not False,
-        "labels": [(_text(k), _text(v)) for k, v in sorted(labels.items(), key=str)]
-        if isinstance(labels, dict)
-        else [],
+        "labels": [(_text(k), _text(v)) for k, v in sorted(labels.items(), key=str)],
         "per": ", ".join(map(_text, per)) if isinstance(per, list) else "",
         "thresholds": [
             (name, thresholds.get(name))

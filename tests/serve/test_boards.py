@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dashboards.boards import rebalances
 from dashboards.format import DASH
-from dashboards.page.rules import RulesFile
+from dashboards.page.rules import read_rules
 from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
 from tests.dashboards.made_events import OTHER, TARGET, add_events
@@ -155,12 +155,11 @@ def test_marks_stand_below_each_board_with_an_axis_of_time_and_only_those_of_the
 
 def test_rules_of_a_file_that_cannot_be_read_are_a_sentence_and_the_alerts_stay(boards: Served, tmp_path: Path) -> None:
     file = tmp_path / "alerts.yaml"
-    rules = RulesFile(file)
-    assert "cannot be read" in (rules.read().problem or "")
+    assert "cannot be read" in (read_rules(file).problem or "")
     file.write_text("rules:\n- {name: late, severity: info, view: rounds_current, when: true, message: m}\n")
-    assert [(rule["name"], rule["when"]) for rule in rules.read().rules] == [("late", "true")]
+    assert [(rule["name"], rule["when"]) for rule in read_rules(file).rules] == [("late", "true")]
     file.write_text("rules: [\n")
-    assert "is not YAML" in (rules.read().problem or "")
+    assert "is not YAML" in (read_rules(file).problem or "")
     assert boards.get("/alerts").status == 200
 
 
