@@ -6,12 +6,7 @@ from streaming.tables.cache import TableCache, Wanted, reach_of, reach_of_living
 from streaming.tables.data_file import (
     file_sized,
     new_files,
-    partition_of,
-    path_in,
     rows_of,
-    statistics,
-    stored_schema,
-    write_data_file,
 )
 from streaming.tables.dataset import (
     DAY,
@@ -91,20 +86,15 @@ __all__ = [
     "note_lost",
     "noted_lost",
     "parsed",
-    "partition_of",
-    "path_in",
     "patiently",
     "reach_of",
     "reach_of_living",
     "reads",
     "refuse_features",
     "rows_of",
-    "statistics",
     "store_errors",
-    "stored_schema",
     "table_named",
     "to_arrow",
     "widened",
     "with_parameters",
-    "write_data_file",
 ]

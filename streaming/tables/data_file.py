@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -61,14 +61,13 @@ def rows_of(file: AddAction) -> int:
     return int(json.loads(file.stats)["numRecords"])
 
 
-def new_files(table: Table, rows: pa.Table, uri: str, kind: str = "part") -> list[AddAction]:
+def new_files(table: Table, rows: pa.Table, uri: str) -> list[AddAction]:
     """Write rows as new files of a table, one for each day, which no reader sees until a commit names them.
 
     Args:
         table: The table.
         rows: Rows with all columns.
         uri: Where the table lies.
-        kind: With what their names begin.
 
     Returns:
         What the commit says of each.
@@ -76,39 +75,33 @@ def new_files(table: Table, rows: pa.Table, uri: str, kind: str = "part") -> lis
     Raises:
         OSError: One could not be written. (What was written stays without a commit until vacuum deletes it.)
     """
-    folder = file_system(uri)
-    days: list[date | None] = pc.unique(rows[DAY]).to_pylist() if DAY in table.partition_by else [None]
-    schema = stored_schema(table)
+    if DAY not in table.partition_by:
+        return [_new_file(table, rows, uri, "", {})]
     actions = []
-    for day in days:
-        of_day = rows
-        if DAY in table.partition_by:
-            of_day = rows.filter(pc.is_null(rows[DAY]) if day is None else pc.equal(rows[DAY], day))
-        stored = of_day.select(schema.names).cast(schema)
-        partition = partition_of(table, day)
-        path = path_in(partition, f"{kind}-{uuid.uuid4()}.zstd.parquet")
-        write_data_file(stored, path, folder)
-        size = folder.get_file_info(path).size
-        now = time.time_ns() // 1_000_000
-        actions.append(AddAction(path, size, partition, now, data_change=True, stats=statistics(table, stored)))
+    for day in pc.unique(rows[DAY]).to_pylist():
+        of_day = rows.filter(pc.is_null(rows[DAY]) if day is None else pc.equal(rows[DAY], day))
+        text = None if day is None else day.isoformat()
+        actions.append(_new_file(table, of_day, uri, f"{DAY}={text or _NO_DAY}/", {DAY: text}))
     return actions
 
 
-def write_data_file(rows: pa.Table, path: str, folder: Any) -> None:
-    """Write rows as one file.
-
-    Args:
-        rows: Rows with the columns that are stored in its files (`event_date` is not, where it partitions).
-        path: Path inside the table's folder.
-        folder: The table's `file_system`.
-    """
-    if parent := path.rpartition("/")[0]:
-        folder.create_dir(parent, recursive=True)
+def _new_file(table: Table, rows: pa.Table, uri: str, place: str, partition: dict[str, str | None]) -> AddAction:
+    # The day is in the name of its folder.
+    schema = pa.schema([f.remove_metadata() for f in table.arrow_schema if f.name not in table.partition_by])
+    stored, folder, path = (
+        rows.select(schema.names).cast(schema),
+        file_system(uri),
+        f"{place}part-{uuid.uuid4()}.zstd.parquet",
+    )
+    if place:
+        folder.create_dir(place, recursive=True)
     with folder.open_output_stream(path) as stream:
-        pq.write_table(rows, stream, compression="zstd", row_group_size=_GROUP_ROWS, store_schema=False)
+        pq.write_table(stored, stream, compression="zstd", row_group_size=_GROUP_ROWS, store_schema=False)
+    size, now = folder.get_file_info(path).size, time.time_ns() // 1_000_000
+    return AddAction(path, size, partition, now, data_change=True, stats=_statistics(table, stored))
 
 
-def statistics(table: Table, rows: pa.Table) -> str:
+def _statistics(table: Table, rows: pa.Table) -> str:
     """Statistics of a file as Delta's log has them, JSON: of the columns that readers prune by.
 
     https://github.com/delta-io/delta/blob/master/PROTOCOL.md#per-file-statistics
@@ -128,11 +121,6 @@ def statistics(table: Table, rows: pa.Table) -> str:
     return json.dumps({"numRecords": rows.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls})
 
 
-def stored_schema(table: Table) -> pa.Schema:
-    """Columns as the files of a table store them: the day is in the name of their folder."""
-    return pa.schema([f.remove_metadata() for f in table.arrow_schema if f.name not in table.partition_by])
-
-
 def _as_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -141,13 +129,3 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, str) and len(value) > _LONGEST_BOUND:
         return None
     return value
-
-
-def partition_of(table: Table, day: date | None) -> dict[str, str | None]:
-    """Partition values of a file; None stands for rows without a day."""
-    return {DAY: day.isoformat() if day is not None else None} if DAY in table.partition_by else {}
-
-
-def path_in(partition: Mapping[str, str | None], name: str) -> str:
-    """Path of a file inside its table's folder, by its name and what `partition_of` gives."""
-    return f"{DAY}={partition[DAY] or _NO_DAY}/{name}" if partition else name

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import reduce
 from operator import and_
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from deltalake import DeltaTable
 
 from streaming.tables.dataset import DAY
 from streaming.tables.lake import application
@@ -35,11 +33,12 @@ class KnownRows:
         self.table = table
         self._opened = OpenedTable(root, table)
         self._cluster = cluster
+        self._ours = pc.field("cluster") == cluster
 
     @property
     def is_there(self) -> bool:
         """Whether there is such a table, with rows or without."""
-        return bool(DeltaTable.is_deltatable(self._opened.uri))
+        return self._opened.refresh()
 
     def written_by(self, writer: str) -> int:
         """The newest batch of a writer (`Lake.append`) in the table; -1 where it has written none."""
@@ -49,41 +48,31 @@ class KnownRows:
 
     def any(self) -> bool:
         """Whether there is a row."""
-        rows = self._opened.rows(self._files())
-        found: pa.Table = rows.head(1, columns=["cluster"], filter=ds.field("cluster") == self._cluster)
+        found: pa.Table = self._opened.rows(self._files()).head(1, columns=["cluster"], filter=self._ours)
         return bool(found.num_rows)
 
     def newest_round(self, below: int | None = None) -> int | None:
-        """The highest round, below a bound where one is given; None where there is no row.
+        """The highest round, below a bound where one is given; None where there is no row."""
+        sql = (
+            f"SELECT max(round) AS newest FROM {self.table.name} WHERE cluster = $cluster"  # noqa: S608
+            " AND ($below::BIGINT IS NULL OR round < $below)"
+        )
+        [found] = self._opened.ask(sql, {"cluster": self._cluster, "below": below}, self._files())
+        newest: int | None = found["newest"]
+        return newest
 
-        The newest files are opened first, and none that can hold no higher one.
-        """
-        best: int | None = None
-        for file in sorted(self._files(), key=lambda file: file.rounds is None or file.rounds[1], reverse=True):
-            if file.rounds is not None and (
-                (below is not None and file.rounds[0] >= below) or (best is not None and file.rounds[1] <= best)
-            ):
-                continue
-            rounds = self._rows_of(["round"], None, [file])["round"]
-            if below is not None:
-                rounds = rounds.filter(pc.less(rounds, below))
-            found = pc.max(rounds).as_py()
-            best = found if best is None or (found is not None and found > best) else best
-        return best
-
-    def rows(self, columns: Collection[str], only: ds.Expression | None = None, round_: int | None = None) -> pa.Table:
+    def rows(
+        self, columns: Collection[str], only: pc.Expression | None = None, files: Iterable[DataFile] | None = None
+    ) -> pa.Table:
         """Columns of the rows.
 
         Args:
             columns: Which.
             only: Which rows; None for all.
-            round_: Of this round alone; None for all.
+            files: Of some files; None for all.
         """
-        if round_ is None:
-            return self._rows_of(columns, only, self._files())
-        ours = ds.field("round") == round_
-        files = self._files(rounds=(round_, round_))
-        return self._rows_of(columns, ours if only is None else ours & only, files)
+        rows = self._opened.rows(self._files() if files is None else files)
+        return rows.to_table(columns=list(columns), filter=self._ours if only is None else self._ours & only)
 
     def without_known(self, rows: pa.Table) -> pa.Table:
         """The rows that the table does not have, by `Table.identity`, in their order."""
@@ -95,7 +84,7 @@ class KnownRows:
             # The same row is always of the same day.
             days = set(pc.unique(rows[DAY]).to_pylist())
             files = [file for file in files if file.day in days]
-        there = self._rows_of(names, self._only_like(rows), files)
+        there = self.rows(names, self._only_like(rows), files)
         if not there.num_rows:
             return rows
         same = " AND ".join(f'n."{name}" IS NOT DISTINCT FROM k."{name}"' for name in names)
@@ -107,7 +96,7 @@ class KnownRows:
             at: pa.Table = connection.sql(sql).to_arrow_table()
         return rows.take(at["at"])
 
-    def _only_like(self, rows: pa.Table) -> ds.Expression | None:
+    def _only_like(self, rows: pa.Table) -> pc.Expression | None:
         """A filter that leaves the groups and rounds of these rows, by which row groups are skipped."""
         filters = []
         if "group_id" in rows.column_names:
@@ -119,11 +108,6 @@ class KnownRows:
             filters.append((pc.field("round") >= bounds["min"]) & (pc.field("round") <= bounds["max"]))
         return reduce(and_, filters) if filters else None
 
-    def _rows_of(self, columns: Collection[str], only: ds.Expression | None, files: Collection[DataFile]) -> pa.Table:
-        ours = ds.field("cluster") == self._cluster
-        rows = self._opened.rows(files)
-        return rows.to_table(columns=list(columns), filter=ours if only is None else ours & only)
-
-    def _files(self, rounds: tuple[int, int] | None = None) -> list[DataFile]:
+    def _files(self) -> list[DataFile]:
         self._opened.refresh()
-        return self._opened.files(cluster=self._cluster, rounds=rounds)
+        return self._opened.files(cluster=self._cluster)

@@ -26,10 +26,8 @@ from streaming.tables import (
     DeltaLake,
     LakeReader,
     Table,
-    file_system,
-    statistics,
+    new_files,
     table_named,
-    write_data_file,
 )
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
@@ -89,13 +87,12 @@ def _write_years(raw: Path, years: Path, say: Say) -> None:
         ("group_daily", _DAYS),
     ):
         table = table_named(name)
-        folder = file_system(lake.path(name))
         actions: list[AddAction | RemoveAction] = []
         for number in range(days):
             say(f"a year of {name}: day {number + 1} of {days}")
             day = (_END - timedelta(days=days - number)).date()
             rows = _day_of(hour["group_hourly" if name == "group_daily" else name], table, day)
-            actions.append(_written(table, rows, day, folder))
+            actions += new_files(table, rows, lake.path(name))
         opened = DeltaTable(lake.path(name))
         opened.create_write_transaction(actions, "append", opened.schema(), ["event_date"])
         DeltaTable(lake.path(name)).create_checkpoint()
@@ -114,8 +111,8 @@ def _day_of(hour: pa.Table, table: Table, day: date) -> pa.Table:
     columns = {}
     for column in table.columns:
         if column.name == "event_date":
-            continue
-        if column.name == "hour":
+            columns["event_date"] = pa.array([day] * rows.num_rows, pa.date32())
+        elif column.name == "hour":
             columns["hour"] = pa.array(times, pa.timestamp("us", "UTC")).take(
                 pa.array(np.repeat(np.arange(len(times)), hour.num_rows))
             )
@@ -140,16 +137,6 @@ def _with_noise(rows: pa.Table, seed: int) -> pa.Table:
                 place, field.name, pc.multiply(rows.column(place), pa.array(chance.random(rows.num_rows)))
             )
     return rows
-
-
-def _written(table: Table, rows: pa.Table, day: date, folder: Any) -> AddAction:
-    path = f"event_date={day.isoformat()}/made.zstd.parquet"
-    write_data_file(rows, path, folder)
-    size = folder.get_file_info(path).size
-    partition = {"event_date": day.isoformat()}
-    return AddAction(
-        path, size, partition, int(_END.timestamp() * 1000), data_change=True, stats=statistics(table, rows)
-    )
 
 
 def _space(lake: Path, table: Table) -> Figure:

@@ -147,7 +147,7 @@ def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
     if number is None:
         return None
     columns = ("round_time", "elapsed_ms", "opened_offset", "cluster_id")
-    found = rounds.rows(columns, round_=number).to_pylist()[0]
+    found = rounds.rows(columns, pc.field("round") == number).to_pylist()[0]
     # (A broker's time that no calendar has is NULL.)
     time = -1 if found["round_time"] is None else round(found["round_time"].timestamp() * 1000)
     return _Round(number, time, found["elapsed_ms"], found["opened_offset"], found["cluster_id"])
