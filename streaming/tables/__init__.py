@@ -29,7 +29,7 @@ from streaming.tables.lake import (
     widened,
 )
 from streaming.tables.log_tail import RETENTION_COMMIT, DeltaLogTail
-from streaming.tables.lost import LostFile, advice, naming_what_is_lost, note_lost, noted_lost
+from streaming.tables.lost import advice, has_lost, naming_what_is_lost, note_lost
 from streaming.tables.memory import fetched_few, in_memory, limited
 from streaming.tables.opened import DataFile, OpenedTable
 from streaming.tables.read import VIEWS, LakeReader
@@ -65,7 +65,6 @@ __all__ = [
     "LakeReader",
     "LakeUnreadableError",
     "LakeUnwritableError",
-    "LostFile",
     "OpenedTable",
     "SqlError",
     "Table",
@@ -78,13 +77,13 @@ __all__ = [
     "fetched_few",
     "file_sized",
     "file_system",
+    "has_lost",
     "in_memory",
     "limited",
     "named_to_arrow",
     "naming_what_is_lost",
     "new_files",
     "note_lost",
-    "noted_lost",
     "parsed",
     "patiently",
     "reach_of",

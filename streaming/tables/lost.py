@@ -1,4 +1,4 @@
-"""Data files that a table names and that are gone: what to say of them, and a note of what their rows were.
+"""Data files that a table names and that are gone: what to say of them, and a note of which they were.
 
 The note is a file in the folder `_lost` of the lake. It lets a rebuild (`streaming.job.rebuild`) write such rows again
 in a table that otherwise has everything.
@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 
 import duckdb
 import pyarrow.fs as pa_fs
@@ -54,41 +53,15 @@ def naming_what_is_lost(what: str) -> Iterator[None]:
         raise LakeUnreadableError(message) from error
 
 
-@dataclass(frozen=True, slots=True)
-class LostFile:
-    """A data file that is gone.
-
-    Attributes:
-        path: Path inside the table's folder.
-        rows: Rows that it had; None where the log does not tell.
-        first_round: Its first round; None where the log does not tell, or its rows have none.
-        last_round: Its last one.
-        first_group: First group id in it, in the order of texts; None likewise.
-        last_group: The last one.
-    """
-
-    path: str
-    rows: int | None
-    first_round: int | None
-    last_round: int | None
-    first_group: str | None
-    last_group: str | None
-
-
-def note_lost(root: str, table: str, files: Iterable[LostFile]) -> None:
-    """Keep what is known of the files; call it before they are taken out of the table."""
+def note_lost(root: str, table: str, paths: Iterable[str]) -> None:
+    """Keep which files of a table are gone; call it before they are taken out of the table."""
     folder = file_system(root)
     folder.create_dir(_FOLDER, recursive=True)
     with folder.open_output_stream(f"{_FOLDER}/{table}-{time.time_ns()}.json") as stream:
-        stream.write(json.dumps([asdict(file) for file in files]).encode())
+        stream.write(json.dumps(list(paths)).encode())
 
 
-def noted_lost(root: str, table: str) -> list[LostFile]:
-    """The files of a table that were ever noted."""
-    folder = file_system(root)
-    found = []
-    for info in folder.get_file_info(pa_fs.FileSelector(_FOLDER, allow_not_found=True)):
-        if info.base_name.startswith(f"{table}-"):
-            with folder.open_input_stream(info.path) as stream:
-                found += [LostFile(**file) for file in json.loads(stream.read())]
-    return found
+def has_lost(root: str, table: str) -> bool:
+    """Whether files of a table were ever noted."""
+    noted = file_system(root).get_file_info(pa_fs.FileSelector(_FOLDER, allow_not_found=True))
+    return any(info.base_name.startswith(f"{table}-") for info in noted)

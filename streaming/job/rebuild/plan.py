@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from streaming.exceptions import SetupError
 from streaming.job.checkpoint import is_local, refuse_unanswered
 from streaming.job.source.positions import Positions
-from streaming.tables import TABLES, KnownRows, Table, file_system, noted_lost
+from streaming.tables import TABLES, KnownRows, Table, file_system, has_lost
 
 _FILE = "rebuild.json"
 
@@ -124,7 +124,7 @@ def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
             for table in TABLES
             if table.of_rounds and (number := tables[table.name].newest_round()) is not None
         },
-        lost=tuple(table.name for table in TABLES if table.of_rounds and noted_lost(lake, table.name)),
+        lost=tuple(table.name for table in TABLES if table.of_rounds and has_lost(lake, table.name)),
         start=start.write(),
         gap=_gap(before, topics),
     )
