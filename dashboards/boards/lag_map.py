@@ -58,51 +58,17 @@ def _fill(view: View) -> Mapping[str, Any]:
 def _of_rows(view: View, group: Row, span: Range, by: str) -> _Found:
     minutes = minutes_of(span.length)
     width = timedelta(minutes=minutes)
-    live = view.now - span.end < width
-    end = floor(span.end, width)
+    # Whole steps, so that the same question is asked for as long as a step; the last one goes on.
+    end = floor(span.end, width) + (view.now - span.end < width) * width
     number = max(1, -(-span.length // width))
-    steps = Steps(end - (number - live) * width, width, number)
-    name = name_of(group)
+    steps = Steps(end - number * width, width, number)
     since = floor(steps.begin - view.lake.reach, width)
-    rows = view.newest("lag_map", width, **name, since=since, until=end, minutes=minutes, by=by, most=_MOST)
+    rows = view.newest("lag_map", width, **name_of(group), since=since, until=end, minutes=minutes, by=by, most=_MOST)
     until = min(view.newest_round(group["cluster"]), span.end)
-    if live:
-        # The present on top of the map of the last whole step.
-        rows = [*rows, *_now(view, group, rows, minutes)]
     lines = lines_of_rows(rows, steps, minutes, view.lake.reach, until, by)
     rest = rows[0][f"rest_{'lag' if by == 'offsets' else 'behind'}_max"] if rows else None
     rest = int(rest.total_seconds()) if isinstance(rest, timedelta) else rest
     return _Found(lines, steps, rows[0]["of_all"] if rows else 0, rest)
-
-
-def _now(view: View, group: Row, rows: Sequence[Row], minutes: int) -> list[dict[str, Any]]:
-    """The present of the partitions that have a line, as further rows of the query."""
-    newest: dict[tuple[Any, ...], datetime] = {}
-    for row in rows:
-        newest[row["topic"], row["broker"], row["partition"]] = row["time_last"]
-    found: list[dict[str, Any]] = []
-    for row in view.rows("partitions", **name_of(group)):
-        topic = row["topic"].partition("@")[0]  # partitions.sql names RocketMQ's with their brokers
-        known, time = newest.get((topic, row["broker"], row["partition"])), row["round_time"]
-        if known is None or time <= known:
-            continue
-        found.append(
-            {
-                "topic": topic,
-                "broker": row["broker"],
-                "partition": row["partition"],
-                "hour": floor(time, timedelta(hours=1)),
-                "step": time.minute // minutes,
-                "lag_max": row["lag"],
-                "behind_max": None,
-                "lag_last": row["lag"],
-                "unread_last": row["oldest_unread_time_max"],
-                "reason_last": row["oldest_unread_reason"],
-                "time_last": time,
-                "gone": not row["subscribed"],
-            }
-        )
-    return found
 
 
 def _of_hours(view: View, group: Row, span: Range) -> _Found:

@@ -243,7 +243,7 @@ def _group(view: View) -> Mapping[str, Any]:
         "facts": _facts(row),
         "of_time": span.name != LIVE,
         "compared": view.compared and span.name != LIVE,
-        "plots": _plots(view, group, row),
+        "plots": _plots(view, group),
         "topics": by_topic(partitions, told, before),
         "members": by_member(members, shares),
         "number_of_members": len(members),
@@ -277,13 +277,13 @@ def _facts(row: Row) -> list[tuple[str, str, str]]:
     ]
 
 
-def _plots(view: View, group: Row, row: Row) -> dict[str, Any]:
-    """The two charts; `row` is the group's of load.sql."""
+def _plots(view: View, group: Row) -> dict[str, Any]:
+    """The two charts."""
     span = view.span
     name = name_of(group)
     names: tuple[str, ...]
     if view.in_memory(span):
-        rates, even = _series(view, name, row, span)
+        rates, even = _series(view, name, span)
         names = ("load imbalance", "could be", "by number")
     else:
         growth = view.rows(
@@ -302,17 +302,14 @@ def _plots(view: View, group: Row, row: Row) -> dict[str, Any]:
     }
 
 
-def _series(view: View, name: Mapping[str, str], row: Row, span: Range) -> tuple[list[list[Any]], list[list[Any]]]:
+def _series(view: View, name: Mapping[str, str], span: Range) -> tuple[list[list[Any]], list[list[Any]]]:
     """Rates, and imbalances, of a span that is held in memory."""
     minutes = next((m for m in (1, 2, 5, 10) if span.length <= m * timedelta(minutes=_MOST_STEPS)), 10)
     width = timedelta(minutes=minutes)
-    live = view.now - span.end < width
-    # Whole steps, so that the same question is asked for as long as a step; the present is known without one.
-    since, until = floor(span.begin - view.lake.reach, width), floor(span.end, width) + (not live) * width
+    # Whole steps, so that the same question is asked for as long as a step; the last one goes on.
+    since, until = floor(span.begin - view.lake.reach, width), floor(span.end, width) + width
     rows = view.newest("load_steps", width, **name, since=since, until=until, minutes=minutes)
     points: list[tuple[datetime, Row]] = [(one["hour"] + one["step"] * width, one) for one in rows]
-    if live and row["round_time"] >= until:
-        points.append((row["round_time"], row))
     heard = Heard(view.newest_round(name["cluster"]), view.lake.reach)
 
     def drawn(*columns: str) -> list[list[Any]]:
