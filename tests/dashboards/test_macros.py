@@ -67,13 +67,12 @@ def test_what_fires_and_the_history_tell_alerts_of_the_same_queue_number_at_two_
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ({"incident": "a", "repeat": None}, "firing delivered"),
-        ({"incident": "a", "repeat": 2}, "firing, repetition 2 delivered"),
-        ({"incident": "the rule's", "repeat": None}, "firing, with others delivered"),
-        ({"incident": None, "repeat": None}, "firing delivered"),
+        ({"incident": "a"}, "firing delivered"),
+        ({"incident": "the rule's"}, "firing, with others delivered"),
+        ({"incident": None}, "firing delivered"),
     ],
 )
-def test_an_attempt_says_whether_it_was_a_repetition_and_whether_it_was_sent_with_others(
+def test_an_attempt_says_whether_it_was_sent_with_others(
     tmp_path: Path, sent: dict[str, Any], said: str
 ) -> None:
     row = {"group_id": "g", "rule": "lag", "severity": "critical", "cluster": "c", "message": "m", "alert_id": "a",
