@@ -72,9 +72,7 @@ def test_what_fires_and_the_history_tell_alerts_of_the_same_queue_number_at_two_
         ({"incident": None}, "firing delivered"),
     ],
 )
-def test_an_attempt_says_whether_it_was_sent_with_others(
-    tmp_path: Path, sent: dict[str, Any], said: str
-) -> None:
+def test_an_attempt_says_whether_it_was_sent_with_others(tmp_path: Path, sent: dict[str, Any], said: str) -> None:
     row = {"group_id": "g", "rule": "lag", "severity": "critical", "cluster": "c", "message": "m", "alert_id": "a",
            "state": "firing", "transition_id": "t", "target": "ops", "attempt": 1, "outcome": "delivered",
            "attempt_time": NOW, "duration_ms": 20, "reason": None, **sent}  # fmt: skip
