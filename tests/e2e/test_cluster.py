@@ -65,7 +65,8 @@ def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_t
             [sys.executable, "-c", "from streaming.cli import main; main()", *command],
             log=output,
             cwd=tmp_path,
-            environment=environment_of(settings, tmp_path),
+            # (Joined files are named as those of tasks.)
+            environment=environment_of(settings, tmp_path) | {"EVENKEEL_MAINTENANCE__IN_JOB": "false"},
         )
         reader = LakeReader(tmp_path / "lake")
         deadline = time.monotonic() + _PATIENCE_S

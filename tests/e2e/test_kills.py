@@ -75,7 +75,7 @@ def test_kills_inside_batches_and_maintenance_and_another_read_limit_give_the_sa
     assert len(between_appends) >= 2  # `rounds` is the last table, and has rows in every batch
     assert differences(contents(tmp_path / "lake"), contents(recorded.lake)) == {}
     if any("in-maintenance" in moment for moment in kills_at):
-        assert list((tmp_path / "lake").rglob("compacted-*.parquet")), "no files were joined"
+        assert list((tmp_path / "lake").rglob("*.zstd.parquet")), "no files were joined"
     assert _still_alive(kills) == []
 
 
