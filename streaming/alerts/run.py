@@ -13,12 +13,12 @@ from streaming.alerts.decisions import Decisions
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import Delivery, Sender
 from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.judging.conditions import ByClock, Conditions
+from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import EventFeed, Feed
 from streaming.alerts.judging.itself import PASSING, Liveness, NewestRound, Trouble, Upkeep, one_line
 from streaming.alerts.judging.judge import Judge
 from streaming.alerts.outgoing import Heartbeat, Outgoing
-from streaming.alerts.rules.rules import Rule
+from streaming.alerts.rules.rules import SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule
 from streaming.alerts.transitions import FIRING, Transition
 from streaming.config import Settings
 from streaming.lifecycle import room_log
@@ -231,8 +231,9 @@ class Alerter:
         # A silence that fired before our start goes on until a round comes: nobody here knows how long it has lasted.
         goes_on = self._judge.is_silent and not self._liveness.has_seen_new
         silent_s = math.inf if goes_on else self._liveness.silent_s
-        now = ByClock(silent_s, self._trouble.lasts_s, self._trouble.reason, self._upkeep.largest)
-        self._add(self._judge.judge_by_clock(self._now_ms(), now))
+        trouble = {UNJUDGED_S: self._trouble.lasts_s, UNJUDGED_REASON: self._trouble.reason}
+        known = {SILENT_S: silent_s, **trouble, **self._upkeep.largest}
+        self._add(self._judge.judge_by_clock(self._now_ms(), known))
 
     def _add(self, found: Sequence[Transition]) -> None:
         oldest = -math.inf if self._is_present() else self._now_ms() - self._alerts.late_after_ms

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -17,39 +16,12 @@ import pyarrow as pa
 
 from streaming.alerts.judging.feed import Chunk
 from streaming.alerts.judging.firing import AlertKey, FeedRound, Observed, RuleRow, Subject
-from streaming.alerts.judging.itself import Largest
 from streaming.alerts.rules.expressions import connect, fetched, fill
-from streaming.alerts.rules.rules import (
-    CLOCK_COLUMNS,
-    CLOCK_FIELDS,
-    MOST_FILES,
-    MOST_FILES_TABLE,
-    SILENT_S,
-    UNJUDGED_REASON,
-    UNJUDGED_S,
-    Rule,
-)
+from streaming.alerts.rules.rules import CLOCK_COLUMNS, CLOCK_FIELDS, Rule
 from streaming.times import epoch_ms
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""
-
-
-@dataclass(frozen=True, slots=True)
-class ByClock:
-    """What the alerter knows by itself; columns of the newest round's row for rules by the clock.
-
-    Attributes:
-        silent_s: Seconds since a round with a new number was read.
-        unjudged_s: Seconds for which the tables could not be judged; 0 when they can.
-        unjudged_reason: Why; None when they can.
-        largest: The table with the most files; None while that is not known.
-    """
-
-    silent_s: float
-    unjudged_s: float = 0.0
-    unjudged_reason: str | None = None
-    largest: Largest | None = None
 
 
 class Conditions:
@@ -126,7 +98,7 @@ class Conditions:
         return Observed(at, tuple(seen for _, seen in found.values()), now)
 
     def by_clock(
-        self, cluster: str, newest: pa.Table | None, at: FeedRound | None, now: int, known: ByClock
+        self, cluster: str, newest: pa.Table | None, at: FeedRound | None, now: int, known: Mapping[str, Any]
     ) -> Observed:
         """Judge the rules by the clock.
 
@@ -135,7 +107,7 @@ class Conditions:
             newest: The newest row of `rounds`; None before the first.
             at: The same; None before the first.
             now: The alerter's clock, ms.
-            known: What the alerter knows by itself.
+            known: What the alerter knows by itself, by the names of `CLOCK_FIELDS`; what is missing is not known.
         """
         schema = next((r.table.arrow_schema for r in self._rules if r.by_clock), None)
         if schema is None:
@@ -143,16 +115,8 @@ class Conditions:
         row = newest if newest is not None else schema.empty_table()
         if row.num_rows == 0:
             row = pa.Table.from_pylist([{"cluster": cluster}], schema=schema)
-        largest = known.largest
-        values = {
-            SILENT_S: known.silent_s,
-            UNJUDGED_S: known.unjudged_s,
-            UNJUDGED_REASON: known.unjudged_reason,
-            MOST_FILES: largest and largest.files,
-            MOST_FILES_TABLE: largest and largest.table,
-        }
         for field in CLOCK_FIELDS:
-            row = row.append_column(field, pa.array([values[field.name]], field.type))
+            row = row.append_column(field, pa.array([known.get(field.name)], field.type))
         seen = [
             found
             for rule in self._rules

@@ -7,9 +7,8 @@ nothing here. The only measure of silence is when a round with a new number was 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from streaming.alerts.exceptions import AnotherAlerterError, LostTrackError
 from streaming.alerts.judging.firing import FeedRound
+from streaming.alerts.rules.rules import MOST_FILES, MOST_FILES_TABLE
 from streaming.lifecycle import room_log
 from streaming.process import LeaseStoreError
 from streaming.stores import cause_of
@@ -55,12 +55,6 @@ class NewestRound:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    at: float
-    elapsed: int
-
-
 class Liveness:
     """The time since a new round was read, and whether the rounds show the present.
 
@@ -81,7 +75,8 @@ class Liveness:
         self._newest: int | None = None
         self._has_looked = False
         self._has_seen_new = False
-        self._reads: deque[_Read] = deque()
+        # When rounds were read, in steady seconds, and their elapsed time, ms.
+        self._reads: deque[tuple[float, int]] = deque()
 
     def saw(self, number: int | None) -> None:
         """Take the largest round number found; the first call only sets the starting point."""
@@ -108,35 +103,22 @@ class Liveness:
         """Take the newest round that the rules were judged by."""
         if newest is None:
             return
-        if not self._reads or newest.elapsed != self._reads[-1].elapsed:
-            self._reads.append(_Read(self._steady(), newest.elapsed))
-        while len(self._reads) > 2 and self._reads[1].at <= self._steady() - _PACE_S:
+        if not self._reads or newest.elapsed != self._reads[-1][1]:
+            self._reads.append((self._steady(), newest.elapsed))
+        while len(self._reads) > 2 and self._reads[1][0] <= self._steady() - _PACE_S:
             self._reads.popleft()
 
     def is_present(self, recent_s: float) -> bool:
         """Whether the newest round shows the present: it came within so many seconds, and rounds keep their pace."""
         if not self._has_seen_new or self.silent_s > recent_s or len(self._reads) < 2:
             return False
-        first, last = self._reads[0], self._reads[-1]
-        took = last.at - first.at
-        return took >= _PACE_S / 2 and (last.elapsed - first.elapsed) / 1000 <= _BACKLOG_PACE * took
+        (first_at, first), (last_at, last) = self._reads[0], self._reads[-1]
+        took = last_at - first_at
+        return took >= _PACE_S / 2 and (last - first) / 1000 <= _BACKLOG_PACE * took
 
 
 # Maintenance joins files every few minutes. Counting opens every table, up to a second for a neglected lake.
 _EVERY_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Largest:
-    """The table with the most files.
-
-    Attributes:
-        table: Its name.
-        files: How many it has.
-    """
-
-    table: str
-    files: int
 
 
 class Upkeep:
@@ -152,28 +134,26 @@ class Upkeep:
         self._lake = lake.rstrip("/")
         self._steady = steady
         self._next = steady()
-        self._largest: Largest | None = None
-
-    @property
-    def largest(self) -> Largest | None:
-        """The table with the most files at the last count; None before the first, and in a lake without tables."""
-        return self._largest
+        self.largest: Mapping[str, Any] = {}
+        """The table with the most files at the last count, and how many; nothing before the first."""
 
     def count_files(self) -> None:
         """Count again, unless that was a few minutes ago. A table that cannot be read now is left out."""
         if self._steady() < self._next:
             return
-        counted = [found for table in ALL_TABLES if (found := self._count(table.name)) is not None]
-        self._largest = max(counted, key=lambda found: found.files, default=None)
+        counted = {table.name: self._count(table.name) for table in ALL_TABLES}
+        table, files = max(counted.items(), key=lambda found: found[1])
+        self.largest = {MOST_FILES: files, MOST_FILES_TABLE: table} if files else {}
         self._next = self._steady() + _EVERY_S
 
-    def _count(self, table: str) -> Largest | None:
+    def _count(self, table: str) -> int:
         try:
             opened = DeltaTable(f"{self._lake}/{table}")
         except (DeltaError, OSError):
             # Not there yet, or broken: `unjudged` reports that of a table that rules read.
-            return None
-        return Largest(table, pa.table(opened.get_add_actions()).num_rows)
+            return 0
+        files: int = pa.table(opened.get_add_actions()).num_rows
+        return files
 
 
 _LOG = room_log(__name__)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.alerts.judging.conditions import ByClock, Conditions
+from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import EVENTS_BACK_MS, Chunk, EventFeed, Feed
 from streaming.alerts.judging.firing import Active, AlertKey, FeedRound, FiringState, RuleRow, step
 from streaming.alerts.rules.rules import SILENT_S, Rule
@@ -184,8 +185,8 @@ class Judge:
         self._state, found = step(self._state, self._conditions.events(rows, self.newest, now))
         return list(found)
 
-    def judge_by_clock(self, now: int, known: ByClock) -> list[Transition]:
-        """Judge the rules by the clock (`now` in ms)."""
+    def judge_by_clock(self, now: int, known: Mapping[str, Any]) -> list[Transition]:
+        """Judge the rules by the clock (`now` in ms) and by what the alerter knows itself, as `Conditions.by_clock`."""
         observed = self._conditions.by_clock(self._cluster, self._newest_row, self.newest, now, known)
         self._state, found = step(self._state, observed)
         return list(found)
