@@ -8,13 +8,14 @@ from streaming.tables.data_file import (
     new_files,
     rows_of,
 )
-from streaming.tables.dataset import (
+from streaming.tables.files import (
     DAY,
     LakeUnreadableError,
     LakeUnwritableError,
-    all_rows,
+    advice,
     file_system,
-    refuse_features,
+    has_lost,
+    note_lost,
 )
 from streaming.tables.known import KnownRows
 from streaming.tables.lake import (
@@ -24,12 +25,10 @@ from streaming.tables.lake import (
     append_once,
     named_to_arrow,
     patiently,
-    store_errors,
     to_arrow,
     widened,
 )
 from streaming.tables.log_tail import RETENTION_COMMIT, DeltaLogTail
-from streaming.tables.lost import advice, has_lost, naming_what_is_lost, note_lost
 from streaming.tables.memory import fetched_few, in_memory, limited
 from streaming.tables.opened import DataFile, OpenedTable
 from streaming.tables.read import VIEWS, LakeReader
@@ -72,7 +71,6 @@ __all__ = [
     "Wanted",
     "advice",
     "alerter_place",
-    "all_rows",
     "append_once",
     "fetched_few",
     "file_sized",
@@ -81,7 +79,6 @@ __all__ = [
     "in_memory",
     "limited",
     "named_to_arrow",
-    "naming_what_is_lost",
     "new_files",
     "note_lost",
     "parsed",
@@ -89,9 +86,7 @@ __all__ = [
     "reach_of",
     "reach_of_living",
     "reads",
-    "refuse_features",
     "rows_of",
-    "store_errors",
     "table_named",
     "to_arrow",
     "widened",

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from streaming.tables.dataset import DAY, file_system
+from streaming.tables.files import DAY, file_system
 from streaming.tables.schema import Table
 
 # Rows of a row group: a reader of one group opens a few of them. 131,072 rows of `lag` are about a megabyte.

@@ -19,8 +19,7 @@ import pyarrow.dataset as ds
 from pyarrow.fs import FileSelector
 
 from streaming.stores import cause_of
-from streaming.tables.dataset import DAY, LakeUnreadableError
-from streaming.tables.lost import advice
+from streaming.tables.files import DAY, LakeUnreadableError, advice
 from streaming.tables.opened import DataFile, OpenedTable, file_of
 from streaming.tables.schema import Table
 

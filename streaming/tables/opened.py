@@ -17,8 +17,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import DAY, file_system, refuse_features
-from streaming.tables.lost import naming_what_is_lost
+from streaming.tables.files import DAY, LakeUnreadableError, file_system, naming_what_is_lost
 from streaming.tables.memory import fetched_dicts, in_memory, limited
 from streaming.tables.schema import Table
 
@@ -29,6 +28,10 @@ _T = TypeVar("_T")
 CUT_AT: Final = 32
 """Writers cut long texts in statistics, and not all of them make the highest one higher then: Spark cuts at 32
 characters, delta-rs at 64 bytes."""
+
+
+# What a reader of plain Parquet files would get wrong.
+_UNREADABLE_FEATURES = frozenset({"deletionVectors", "columnMapping"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class OpenedTable:
                 return False
         self._stamp = self.committed(self._delta.version())
         if self._files is None or self._files[0] != self._delta.version():
-            refuse_features(self._delta, self.uri)
+            _refuse_features(self._delta, self.uri)
         return True
 
     def committed(self, version: int) -> datetime | None:
@@ -266,3 +269,18 @@ def has_text(bounds: tuple[str, str] | None, text: str) -> bool:
 
 def _meet(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
     return bool(one[0] <= other[1] and other[0] <= one[1])
+
+
+def _refuse_features(table: DeltaTable, uri: str) -> None:
+    """Refuse a table whose files are not all there is to its rows.
+
+    Raises:
+        LakeUnreadableError: It has deletion vectors or column mapping.
+    """
+    features = set(table.protocol().reader_features or ())
+    if table.protocol().min_reader_version == 2 or features & _UNREADABLE_FEATURES:
+        message = (
+            f"The table {uri} needs a reader of {', '.join(sorted(features)) or 'column mapping'}: "
+            "turn that feature off, as it was when the table was created."
+        )
+        raise LakeUnreadableError(message)

@@ -1,7 +1,7 @@
-"""Data files that a table names and that are gone: what to say of them, and a note of which they were.
+"""The folder of a table, and what to say where it cannot be read or a data file that it names is gone.
 
-The note is a file in the folder `_lost` of the lake. It lets a rebuild (`streaming.job.rebuild`) write such rows again
-in a table that otherwise has everything.
+Which files are gone is noted in the folder `_lost` of the lake. It lets a rebuild (`streaming.job.rebuild`) write their
+rows again in a table that otherwise has everything.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow.fs as pa_fs
+from deltalake.fs import DeltaStorageHandler
 
-from streaming.tables.dataset import LakeUnreadableError, file_system
+from streaming.exceptions import EvenkeelError
 
 _FOLDER = "_lost"
 
@@ -27,6 +30,25 @@ _REPAIR = (
     "a data file is gone: restore it, or stop the job and run evenkeel maintain --repair, which takes it out of the "
     "table, and evenkeel run --rebuild-state, which writes its rows again as far as Kafka holds the records"
 )
+
+
+class LakeUnreadableError(EvenkeelError):
+    """A table is there and cannot be read: broken, forbidden, or with features that its readers must not have."""
+
+
+class LakeUnwritableError(EvenkeelError):
+    """A table could not be written; whether the last commit was made is not known."""
+
+
+DAY = "event_date"
+"""The column that partitions tables, and the only one that any is partitioned by."""
+
+
+def file_system(uri: str) -> Any:
+    """The folder of a table, as Arrow's file system."""
+    if "://" in uri:
+        return pa_fs.PyFileSystem(DeltaStorageHandler(uri))
+    return pa_fs.SubTreeFileSystem(str(Path(uri).resolve()), pa_fs.LocalFileSystem())
 
 
 def advice(error: BaseException, otherwise: str) -> str:
