@@ -36,7 +36,7 @@ class AlertSettings(Section):
             starts it again, and it opens everything again.
         digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
         routes: Who gets which alert; without any every target gets every alert.
-        heartbeat_url: Asked (GET) after each look that has judged something, so that somebody else can say when that
+        heartbeat_url: Asked (GET) after each poll that has judged something, so that somebody else can say when that
             stops (healthchecks.io and the like); it may contain a secret.
         heartbeat_every_ms: It is asked this often at most.
         resend_ms: How often a firing alert is sent again to an Alertmanager, which would end it otherwise.

@@ -9,14 +9,12 @@ import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from streaming.alerts import open_targets, send_test
 from streaming.config import AlertSettings
 from streaming.exceptions import SetupError
-from streaming.tables import append_once
 from tests.alerts.build import DRIFT, rules
 from tests.alerts.delivery.delivered import Lake, until_idle
 from tests.alerts.receiver import Receiver
@@ -146,27 +144,6 @@ def test_a_restart_sends_what_is_left_in_order_and_nothing_twice(lake: Lake) -> 
         alerter.poll()
         until_idle(alerter)
     assert receiver.told() == []
-
-
-def test_a_commit_that_fails_after_it_was_made_is_delivered_all_the_same(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def made_and_failed(*given: Any, **named: Any) -> None:
-        append_once(*given, **named)
-        message = "the connection broke before the answer"
-        raise OSError(message)
-
-    with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
-        lake.write(b="identical")
-        alerter.poll()
-        lake.write(a="drifted")
-        with monkeypatch.context() as broken:
-            broken.setattr("streaming.alerts.decisions.append_once", made_and_failed)
-            assert [one.group_id for one in alerter.poll()] == ["a"]
-        assert alerter.poll() == []
-        until_idle(alerter)
-    assert receiver.told() == [("firing", "a")]
-    assert [row["state"] for row in lake.writer.transitions()] == ["firing"]
 
 
 def test_a_new_target_gets_what_fires_now_and_not_what_was(lake: Lake) -> None:

@@ -91,18 +91,26 @@ class _Queue:
         self.queue = DeliveryQueue("ops", way, retry, self._results, self._wake, digest_above)
         self.queue.remember(sent or {}, ())
 
+    def drain(self) -> None:
+        """Wait until nothing is left that could be sent."""
+        deadline = time.monotonic() + 60
+        while not self.queue.idle and time.monotonic() < deadline:
+            self._wake.wait(1)
+            self._wake.clear()
+
+    def stop(self) -> None:
+        """End the queue's thread."""
+        self.queue.stop()
+        self.queue.join(60)
+
     def tell(self, *looks: Iterable[Transition]) -> list[Delivery]:
         """Offer the transitions of each pass after the previous ones were delivered; returns the deliveries."""
         for number, look in enumerate(looks):
             self.queue.offer(list(look), fresh=True)
             if number == 0:
                 self.queue.start()
-            deadline = time.monotonic() + 60
-            while not self.queue.idle and time.monotonic() < deadline:
-                self._wake.wait(1)
-                self._wake.clear()
-        self.queue.stop()
-        self.queue.join(60)
+            self.drain()
+        self.stop()
         return [self._results.get() for _ in range(self._results.qsize())]
 
 
@@ -177,12 +185,8 @@ def test_grave_alerts_overtake_what_waits_already() -> None:
         [_decided("", rule="silence"), _decided("g7", "resolved", rule="imbalance", severity="warning")], True
     )
     way.goes_on.set()
-    deadline = time.monotonic() + 60
-    while not made.queue.idle and time.monotonic() < deadline:
-        made._wake.wait(1)
-        made._wake.clear()
-    made.queue.stop()
-    made.queue.join(60)
+    made.drain()
+    made.stop()
     told = [(message.state, message.subject.split(" ")[1]) for message in way.messages]
     assert told.index(("firing", "c")) <= 1
     assert told.index(("firing", "g7")) < told.index(("resolved", "g7"))

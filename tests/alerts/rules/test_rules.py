@@ -102,6 +102,11 @@ def test_for_is_a_duration_or_a_number_of_rounds(tmp_path: Path, text: str, expe
         ({"targets": "ops"}, "targets: Input should be a valid tuple"),
         ({"runbook_url": "javascript:alert(1)"}, "runbook_url: String should match pattern"),
         ({"runbook_url": "'https://wiki/a b'"}, "runbook_url: String should match pattern"),
+        ({"view": "lag_current", "per": "[topic]"}, "per is for events only"),
+        ({"view": "lag_current", "keep": "1h"}, "keep is for events only"),
+        ({"view": "gaps", "when": "true", "for": "5m"}, "gaps holds events"),
+        ({"view": "gaps", "when": "true", "per": "[shoe]"}, "per must be a list of columns of gaps"),
+        ({"view": "gaps", "when": "true", "keep": "3 rounds"}, "keep: Value error, '3 rounds' is not a duration"),
         ({"view": "rounds_current", "when": "silent_s > 1", "for": "5m"}, "silent_s belongs to no round"),
         ({"view": "rounds_current", "when": "groups = 0", "message": "'{silent_s}'"}, "only a rule with silent_s"),
     ],
@@ -242,19 +247,3 @@ def test_a_wrong_threshold_is_one_sentence(tmp_path: Path, thresholds: str, reas
     file.write_text(f"thresholds: {thresholds}\nrules:\n  - {rule}\n", encoding="utf-8")
     with pytest.raises(SetupError, match=reason):
         load_rules(file)
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"view": "lag_current", "per": "[topic]"}, "per is for events only"),
-        ({"view": "lag_current", "keep": "1h"}, "keep is for events only"),
-        ({"view": "gaps", "when": "true", "for": "5m"}, "gaps holds events"),
-        ({"view": "gaps", "when": "true", "per": "[shoe]"}, "per must be a list of columns of gaps"),
-        ({"view": "gaps", "when": "true", "keep": "3 rounds"}, "keep: Value error, '3 rounds' is not a duration"),
-        ({"view": "members_current", "when": "true"}, "it cannot read members_current"),
-    ],
-)
-def test_a_rule_over_events_says_what_it_may_have(tmp_path: Path, changes: dict[str, str], reason: str) -> None:
-    with pytest.raises(RulesError, match=reason):
-        load_rules(_file(tmp_path, **changes))
