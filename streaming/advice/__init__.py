@@ -16,15 +16,15 @@ from streaming.advice.due import (
     period_of,
     source_rows,
 )
-from streaming.advice.rows import AdviceOfDay, AdviceSources, advice_of_day
+from streaming.advice.rows import OF_LAST_DAY, OF_PERIOD, advice_of_day
 from streaming.advice.run import print_advice
 
 __all__ = [
     "AGAIN_DAYS",
     "DEFINITION",
+    "OF_LAST_DAY",
+    "OF_PERIOD",
     "PERIOD",
-    "AdviceOfDay",
-    "AdviceSources",
     "AdvisedDay",
     "advice_of_day",
     "carried",

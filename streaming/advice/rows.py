@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -60,45 +59,35 @@ def advise(period: Period) -> list[Advice]:
     return [one for one in found if one is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class AdviceSources:
-    """Rows of the period; `group_health` and `rounds` need only its last day."""
+OF_PERIOD: Final = ("group_daily", "rebalance_churn", "drift", "members", "what_if", "partition_hourly")
+"""Tables of which the rules look at the whole period."""
 
-    group_daily: ds.Dataset
-    group_health: ds.Dataset
-    rounds: ds.Dataset
-    rebalance_churn: ds.Dataset
-    drift: ds.Dataset
-    members: ds.Dataset
-    what_if: ds.Dataset
-    partition_hourly: ds.Dataset
-
-
-@dataclass(frozen=True, slots=True)
-class AdviceOfDay:
-    """Rows of `advice` for a day, and how many groups were looked at."""
-
-    rows: pa.Table
-    groups: int
+OF_LAST_DAY: Final = ("group_health", "rounds")
+"""Tables of which they look at its last day alone."""
 
 
 def advice_of_day(
-    sources: AdviceSources, before: pa.Table, cluster: str, day: date, period_days: int, parts: int = 1
-) -> AdviceOfDay:
+    sources: Mapping[str, ds.Dataset], before: pa.Table, cluster: str, day: date, period_days: int, parts: int = 1
+) -> tuple[pa.Table, int]:
     """Find the rows of `advice` for one day of one cluster, one part of its groups after the other.
 
     Args:
-        sources: The rows.
+        sources: The rows, by the names of `OF_PERIOD` and `OF_LAST_DAY`.
         before: Rows of `advice` for the last day before it that was looked at.
         cluster: The cluster.
         day: The day.
         period_days: Days of the period that have figures.
         parts: In how many parts: less memory for more time.
+
+    Returns:
+        Rows of `advice`, and how many groups were looked at.
     """
     held = {(row["group_id"], row["kind"]): row for row in before.to_pylist() if not row["ended"]}
     rows = []
     groups = 0
-    with _with(sources) as connection:
+    with limited() as connection:
+        for name, given in sources.items():
+            connection.register(name, given)
         for part in range(parts):
             for period in _periods(connection, {"cluster": cluster, "part": part, "parts": parts}, day):
                 groups += 1
@@ -108,7 +97,7 @@ def advice_of_day(
                     rows.append(_row(advice, cluster, period.group_id, day, since, period_days))
     rows += [{**last, "event_date": day, "ended": True, "definition": DEFINITION} for _, last in sorted(held.items())]
     schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
-    return AdviceOfDay(pa.Table.from_pylist(rows, schema), groups)
+    return pa.Table.from_pylist(rows, schema), groups
 
 
 def _follows(day: date, before: date) -> bool:
@@ -170,14 +159,6 @@ def _rebalance(row: Mapping[str, Any]) -> Rebalance:
 
 def _made(kind: type[_Kind], row: Mapping[str, Any]) -> _Kind:
     return kind(**{field.name: row[field.name] for field in fields(kind)})
-
-
-@contextmanager
-def _with(sources: AdviceSources) -> Iterator[duckdb.DuckDBPyConnection]:
-    with limited() as connection:
-        for field in fields(sources):
-            connection.register(field.name, getattr(sources, field.name))
-        yield connection
 
 
 def _by_group(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from streaming.history.due import DEFINITION, HistorySpan, WrittenSpan, due_days, due_hours
-from streaming.history.rows import Sources, group_days, group_hours, partition_hours, rounds_around
+from streaming.history.rows import group_days, group_hours, partition_hours, rounds_around
 
 __all__ = [
     "DEFINITION",
     "HistorySpan",
-    "Sources",
     "WrittenSpan",
     "due_days",
     "due_hours",

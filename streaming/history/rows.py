@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
@@ -21,15 +19,6 @@ from streaming.tables import Table, fetched_few, limited, table_named
 _FOLDER = Path(__file__).parent
 
 _WHOLE = {"BIGINT": (-(2**63), 2**63 - 1), "INT": (-(2**31), 2**31 - 1)}
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Rows that an hour can need, as data sets; more than needed is only slower."""
-
-    group_health: ds.Dataset
-    rebalance_churn: ds.Dataset
-    drift: ds.Dataset
 
 
 def rounds_around(rounds: ds.Dataset | pa.Table, cluster: str, hour: datetime, carry_ms: int) -> pa.Table:
@@ -51,19 +40,18 @@ def rounds_around(rounds: ds.Dataset | pa.Table, cluster: str, hour: datetime, c
         return fetched_few(connection, _sql("steps"), given)
 
 
-def group_hours(sources: Sources, steps: pa.Table, cluster: str, hour: datetime) -> pa.Table:
+def group_hours(sources: Mapping[str, ds.Dataset], steps: pa.Table, cluster: str, hour: datetime) -> pa.Table:
     """Rows of `group_hourly` for one hour of one cluster.
 
     Args:
-        sources: The rows.
+        sources: Rows of `group_health`, `rebalance_churn` and `drift`; more than the hour needs is only slower.
         steps: As `rounds_around` gives.
         cluster: The cluster.
         hour: Beginning of the hour, UTC.
     """
-    with _with_steps(steps) as connection:
-        connection.register("group_health", sources.group_health)
-        connection.register("rebalance_churn", sources.rebalance_churn)
-        connection.register("drift", sources.drift)
+    with limited() as connection:
+        for name, given in {**sources, "steps": steps}.items():
+            connection.register(name, given)
         return _rows(connection, table_named("group_hourly"), {"cluster": cluster, "hour": hour})
 
 
@@ -78,7 +66,8 @@ def partition_hours(lag: ds.Dataset, steps: pa.Table, cluster: str, hour: dateti
         parts: Groups are worked on in so many parts, one after the other: memory for time.
     """
     bounds = pc.min_max(steps["round"]).as_py()
-    with _with_steps(steps) as connection:
+    with limited() as connection:
+        connection.register("steps", steps)
         connection.register("lag", lag)
         given = {"cluster": cluster, "hour": hour, "parts": parts} | {
             "first_round": bounds["min"],
@@ -99,13 +88,6 @@ def group_days(hours: ds.Dataset, cluster: str, day: date) -> pa.Table:
     with limited() as connection:
         connection.register("group_hourly", hours)
         return _rows(connection, table_named("group_daily"), {"cluster": cluster, "day": day})
-
-
-@contextmanager
-def _with_steps(steps: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    with limited() as connection:
-        connection.register("steps", steps)
-        yield connection
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, table: Table, given: dict[str, Any]) -> pa.Table:

@@ -18,8 +18,9 @@ import pyarrow.dataset as ds
 from streaming.advice import (
     AGAIN_DAYS,
     DEFINITION,
+    OF_LAST_DAY,
+    OF_PERIOD,
     PERIOD,
-    AdviceSources,
     AdvisedDay,
     advice_of_day,
     carried,
@@ -34,10 +35,6 @@ from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, OpenedTab
 
 _ADVICE, _DAYS = (table.name for table in ADVICE_TABLES)
 _HISTORY = HISTORY_TABLES[-1].name
-
-# What a period of the rules reads, and what of its last day only.
-_READ = (_HISTORY, "rebalance_churn", "drift", "members", "what_if", "partition_hourly")
-_READ_LAST = ("group_health", "rounds")
 
 # Rows of files for which the groups are worked on in one part: it takes 3 to 4 s and half a gigabyte.
 # With more parts the files are read more often.
@@ -79,7 +76,7 @@ class Advising:
         self._lake = lake
         self._opened = opened
         # A period must be whole: a day whose period has lost rows to retention is no longer looked at.
-        kept = (keep_days[name] for name in (*_READ, "group_health"))
+        kept = (keep_days[name] for name in (*OF_PERIOD, "group_health"))
         self._back = min(AGAIN_DAYS, *(days - PERIOD for days in kept if days is not None))
         self._settled: tuple[int | None, ...] | None = None
 
@@ -96,33 +93,31 @@ class Advising:
 
     def _advise(self, due: Advised) -> int:
         """Look at a day, and write what was found; returns the number of rows."""
-        weights = [self._weight(name, due.period[0], due.day) for name in _READ]
+        weights = [self._weight(name, due.period[0], due.day) for name in OF_PERIOD]
         parts = max(1, -(-(sum(weights) + self._weight("group_health", due.day, due.day)) // _PART_ROWS))
-        sources = AdviceSources(
-            **{name: self._rows_of(name, due.day, due.day) for name in _READ_LAST},
-            **{name: self._rows_of(name, due.period[0], due.day) for name in _READ},
-        )
+        sources = {name: self._rows_of(name, due.day, due.day) for name in OF_LAST_DAY}
+        sources |= {name: self._rows_of(name, due.period[0], due.day) for name in OF_PERIOD}
         before = table_named(_ADVICE).arrow_schema.empty_table()
         if due.before is not None:
             rows = self._rows_of(_ADVICE, due.before, due.before)
             before = rows.to_table(filter=pc.field("cluster") == due.cluster)
-        found = advice_of_day(sources, before, due.cluster, due.day, len(due.period), parts)
-        put(self._opened(_ADVICE), due.day, found.rows, of_cluster(due.cluster))
+        found, groups = advice_of_day(sources, before, due.cluster, due.day, len(due.period), parts)
+        put(self._opened(_ADVICE), due.day, found, of_cluster(due.cluster))
         looked = {
             "cluster": due.cluster,
             "event_date": due.day,
             "definition": DEFINITION,
             "first_day": due.period[0],
             "period_days": len(due.period),
-            "groups": found.groups,
-            "advices": pc.sum(pc.invert(found.rows["ended"])).as_py() or 0,
+            "groups": groups,
+            "advices": pc.sum(pc.invert(found["ended"])).as_py() or 0,
             "source_rows": due.source_rows,
             "carried": due.carried,
         }
         schema = pa.schema([field.remove_metadata() for field in table_named(_DAYS).arrow_schema])
         # `advice_days` comes last: it says that the day is done.
         put(self._opened(_DAYS), due.day, pa.Table.from_pylist([looked], schema), of_cluster(due.cluster))
-        return int(found.rows.num_rows) + 1
+        return int(found.num_rows) + 1
 
     def _rows_of(self, name: str, first: date, last: date) -> ds.Dataset:
         opened = self._opened(name)

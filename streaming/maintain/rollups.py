@@ -18,7 +18,6 @@ from deltalake import write_deltalake
 from streaming.history import (
     DEFINITION,
     HistorySpan,
-    Sources,
     WrittenSpan,
     due_days,
     due_hours,
@@ -97,11 +96,11 @@ class RollUps:
         steps = rounds_around(self._rows("rounds", *days), cluster, hour, self._carry_ms)
         bounds = pc.min_max(steps["round"]).as_py() if steps.num_rows else None
         rounds = None if bounds is None else (bounds["min"], bounds["max"])
-        sources = Sources(
-            self._rows("group_health", *days, rounds=rounds),
-            self._rows("rebalance_churn", day),
-            self._rows("drift", day),
-        )
+        sources = {
+            "group_health": self._rows("group_health", *days, rounds=rounds),
+            "rebalance_churn": self._rows("rebalance_churn", day),
+            "drift": self._rows("drift", day),
+        }
         groups = group_hours(sources, steps, cluster, hour)
         if (pc.sum(groups["source_rows"]).as_py() or 0) != source_rows:
             # Rows without rounds, as after a table was deleted: computing them again would give the same.

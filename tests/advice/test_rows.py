@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from streaming.advice import AdviceSources, advice_of_day
+from streaming.advice import OF_LAST_DAY, OF_PERIOD, advice_of_day
 from streaming.tables import named_to_arrow, table_named
 from streaming.times import DAY_MS
 
@@ -43,10 +42,10 @@ def told(
         ],
         **tables,
     }
-    made = {field.name: ds.dataset(_rows(field.name, given.get(field.name, []))) for field in fields(AdviceSources)}
+    made = {name: ds.dataset(_rows(name, given.get(name, []))) for name in (*OF_PERIOD, *OF_LAST_DAY)}
     none = table_named("advice").arrow_schema.empty_table()
-    found = advice_of_day(AdviceSources(**made), none if before is None else before, "c", DAY, 7, parts)
-    return {(one["group_id"], one["kind"]): one for one in found.rows.to_pylist()}
+    found, _ = advice_of_day(made, none if before is None else before, "c", DAY, 7, parts)
+    return {(one["group_id"], one["kind"]): one for one in found.to_pylist()}
 
 
 def _rows(name: str, rows: list[dict[str, Any]]) -> pa.Table:

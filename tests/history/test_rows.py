@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.history import Sources, group_days, group_hours, partition_hours, rounds_around
+from streaming.history import group_days, group_hours, partition_hours, rounds_around
 from streaming.tables import table_named
 from tests.examples import examples
 from tests.history.build import HOUR, HOUR_MS, START_MS, rounds, rows_of
@@ -29,11 +29,8 @@ def groups(
     steps = rounds_around(rows_of("rounds", of_rounds), "c", HOUR, CARRY)
     times = {one["round"]: one["round_time"] for one in of_rounds}
     timed = [{**row, "round_time": times[row["round"]]} for row in health]
-    sources = Sources(
-        ds.dataset(rows_of("group_health", timed)),
-        ds.dataset(rows_of("rebalance_churn", churn)),
-        ds.dataset(rows_of("drift", drift)),
-    )
+    given = {"group_health": timed, "rebalance_churn": churn, "drift": drift}
+    sources = {name: ds.dataset(rows_of(name, rows)) for name, rows in given.items()}
     return {row["group_id"]: row for row in group_hours(sources, steps, "c", HOUR).to_pylist()}
 
 
@@ -382,13 +379,12 @@ def test_a_day_is_its_hours_again() -> None:
         for number in range(0, 720, 5)
     ]  # fmt: skip
     times = {one["round"]: one["round_time"] for one in day_rounds}
-    sources = Sources(
-        ds.dataset(rows_of("group_health", [{**row, "round_time": times[row["round"]]} for row in told])),
-        ds.dataset(
-            rows_of("rebalance_churn", [decision(1, partitions_moved=2), decision(HOUR_MS, partitions_moved=5)])
-        ),
-        ds.dataset(rows_of("drift", [])),
-    )
+    given = {
+        "group_health": [{**row, "round_time": times[row["round"]]} for row in told],
+        "rebalance_churn": [decision(1, partitions_moved=2), decision(HOUR_MS, partitions_moved=5)],
+        "drift": [],
+    }
+    sources = {name: ds.dataset(rows_of(name, rows)) for name, rows in given.items()}
     parts = []
     for hour in (HOUR, HOUR + timedelta(hours=1)):
         steps = rounds_around(rows_of("rounds", day_rounds), "c", hour, CARRY)
