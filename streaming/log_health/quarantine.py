@@ -13,7 +13,6 @@ counts wait for the window's end, which is an input of its own (`WindowEnd`): no
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -22,7 +21,6 @@ from streaming.groups import GapRow, QuarantineRow, Rows
 from streaming.records import (
     KINDS,
     LONGEST_REASON,
-    LONGEST_SAMPLE,
     ONE_BY_ONE,
     UNDECODABLE,
     CountedRecords,
@@ -41,7 +39,7 @@ class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
     Attributes:
         records: Number of records so far.
-        sample: The first record; at most `LONGEST_SAMPLE` of its key and of its value.
+        sample: The first record.
         last_offset: Log offset of the last record.
         told: The count in the newest row.
     """
@@ -151,7 +149,7 @@ class _Day:
     def _count(self, kind: str, sample: QuarantinedRecord, records: int, last_offset: int) -> None:
         before = self._counted.get(kind)
         if before is None:
-            before = Counted(0, _short(sample))
+            before = Counted(0, sample)
         last_offset = max(before.last_offset, last_offset)
         self._counted[kind] = Counted(before.records + records, before.sample, last_offset, before.told)
 
@@ -169,18 +167,6 @@ def _by_window(
 
 def _first_offset(item: QuarantinedRecord | CountedRecords) -> int:
     return item.offset if isinstance(item, QuarantinedRecord) else item.sample.offset
-
-
-def _short(sample: QuarantinedRecord) -> QuarantinedRecord:
-    key, value = sample.key or b"", sample.value or b""
-    if len(key) <= LONGEST_SAMPLE and len(value) <= LONGEST_SAMPLE:
-        return sample
-    return msgspec.structs.replace(
-        sample,
-        key=None if sample.key is None else key[:LONGEST_SAMPLE],
-        value=None if sample.value is None else value[:LONGEST_SAMPLE],
-        sha256=sample.sha256 or hashlib.sha256(key + value).hexdigest(),
-    )
 
 
 def _of_others(sample: QuarantinedRecord) -> QuarantinedRecord:

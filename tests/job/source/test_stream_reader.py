@@ -57,7 +57,7 @@ def test_junk_everywhere_is_told_once_and_stops_nothing(probe: FakeProbe) -> Non
     assert len(run.told(probe.log_topic, 1)) == 3
     events = [item for partition in range(2) for item in run.told(probe.events_topic, partition)]
     assert [(len(e.value or b""), e.value_size) for e in events if isinstance(e, QuarantinedRecord)] == [
-        (65_536, 70_000)
+        (16_384, 70_000)
     ] * 2
     assert len(run.told(probe.rounds_topic, 0)) == 2
 
