@@ -10,12 +10,9 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker
-from streaming.job.source import columnar_records
-from streaming.job.source.columnar_records import record_columns
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
-from streaming.offsets_log import RecordColumns
-from streaming.record_batches import FetchedBatch, FetchedRun, Record, walk, whole_batches
+from streaming.record_batches import FetchedBatch, Record, walk
 from tests.job.source.readers import consumer, reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -26,19 +23,6 @@ def records(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]
     for where, item in reader.read(ranges):
         assert isinstance(item, FetchedBatch), item
         found[where.partition].extend(walk(item, where.start, where.end))
-    return found
-
-
-def records_of_runs(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]]:
-    """The same for many batches at once."""
-    found: dict[int, list[Record]] = {r.partition: [] for r in ranges}
-    for where, item in reader.read_runs(ranges):
-        assert isinstance(item, FetchedRun), item
-        for piece in record_columns(item, where.start, where.end):
-            assert isinstance(piece, RecordColumns), piece
-            times = zip(piece.offset.tolist(), piece.timestamp.tolist(), strict=True)
-            rows = ((*at, piece.key(row), piece.value(row)) for row, at in enumerate(times))
-            found[where.partition].extend(rows)
     return found
 
 
@@ -122,23 +106,6 @@ def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, 
     for number in range(100):
         start, stop = sorted((random.randint(0, end), random.randint(0, end)))
         found = records(small if number % 3 == 0 else whole, OffsetRange(topic, 0, start, stop))
-        assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)
-
-
-@pytest.mark.nightly
-def test_any_range_read_in_runs_equals_the_plain_consumers(
-    bootstrap: str, mixed: tuple[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(whole_batches, "_FEW_BYTES", 0)
-    monkeypatch.setattr(columnar_records, "_FEW_RECORDS", 0)
-    topic, end = mixed
-    expected = plainly(bootstrap, topic, end)
-    random = Random(12)
-    whole = reader(bootstrap)
-    small = reader(bootstrap, max_partition_fetch_bytes=600, fetch_max_bytes=600, max_poll_records=3)
-    for number in range(100):
-        start, stop = sorted((random.randint(0, end), random.randint(0, end)))
-        found = records_of_runs(small if number % 3 == 0 else whole, OffsetRange(topic, 0, start, stop))
         assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -213,29 +212,3 @@ def test_columns_are_taken_as_record_by_record(
         assert as_folded(groups, compactor.unreadable(), boundaries, compactor.dropped) == fold_one_by_one(
             records, boundaries=boundaries, watches=_watches, watches_topic=_watches
         )
-
-
-@settings(max_examples=examples(100))
-@given(st.randoms(use_true_random=False), st.sampled_from([1, 5, 40, 16_384]))
-def test_columns_of_commits_between_membership_records_are_taken_as_record_by_record(
-    random: Random, at_once: int
-) -> None:
-    # As in a real log: mostly commits of recurring keys, and records that may close their windows.
-    kinds = [(offset_key("g", "t", p), offset_value(4, p)) for p in range(6)] * 3
-    kinds += [(offset_key("h", "t", p), offset_value(3, 7)) for p in range(3)]
-    kinds += [(offset_key("g", "t", 1), None), (offset_key("g", "t", 1, 0), offset_value(0, 5))]
-    kinds += [(group_key("g"), group_value(3, [])), (group_key("h"), None), (offset_key("unwatched", "t", 0), None)]
-    kinds += [(offset_key("g", "t", 2), b"\x00\x04"), (other_key(3, "g"), group_epoch(1))]
-    records = [Record(2 * number, number, *random.choice(kinds)) for number in range(200)]
-    boundaries = [150, 151, 300]
-    compactor = Compactor(0, 1, boundaries, _watches, _watches)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compact_module, "_FOLDED_AT_ONCE", at_once)
-        patch.setattr(compact_module, "_FEW_RECORDS", 0)
-        rest = records
-        while rest:
-            size = random.randint(1, 80)
-            compactor.add_columns(columns(rest[:size]))
-            rest = rest[size:]
-        found = as_folded(dict(compactor.groups()), compactor.unreadable(), boundaries, compactor.dropped)
-    assert found == fold_one_by_one(records, boundaries=boundaries, watches=_watches, watches_topic=_watches)
