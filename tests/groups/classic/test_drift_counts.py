@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
+
 import pytest
 
 from streaming.groups import GroupConfig
-from streaming.groups.rows import DriftedPartition, DriftRow
-from streaming.records import GroupObservation, Member
+from streaming.groups.rows import DriftedPartition
+from streaming.records import GroupInput, GroupObservation
 from tests.groups.build import (
     CONFIG,
     MINUTE,
@@ -22,71 +23,207 @@ from tests.groups.build import (
     make_tombstone,
     make_topic,
 )
-from tests.groups.verdicts import KAFKA_PYTHON, judged, seen_for_long, verdict_of
+from tests.groups.verdicts import KAFKA_PYTHON, recompute_all, verdict_of
 
 
-def test_a_leader_with_old_metadata_within_grace_is_not_drifted() -> None:
-    life = Life()
-    seen_for_long(life, ("x", 2))
-    life.take(
-        make_observation(1995, make_topic("x", 4)),  # two more partitions, which the leader has not seen
-        make_record(2000, even("x", 2, "a", "b")),
-        make_observation(2005, make_topic("x", 4)),
-    )
-    assert verdict_of(life).verdict == "identical"
+def long(*topics: tuple[str, int]) -> list[GroupInput]:
+    """Rounds that show these topics for longer than the grace period, up to record 2000."""
+    return [make_observation(at, *(make_topic(topic, count) for topic, count in topics)) for at in (1, 1990)]
 
 
-def test_a_leader_that_knows_new_partitions_before_the_round_does_is_identical() -> None:
-    life = Life()
-    seen_for_long(life, ("x", 2))
-    life.take(make_record(2000, even("x", 4, "a", "b")), make_observation(2005, make_topic("x", 4)))
-    assert verdict_of(life).verdict == "identical"
+def shows(position: int, *counts: int | None, **changes: Any) -> GroupInput:
+    """A round that shows x, and y if there is a second count."""
+    topics = zip(("x", "y"), counts, strict=False)
+    return make_observation(position, *(make_topic(topic, count, **changes) for topic, count in topics))
 
 
-def test_a_leader_ahead_of_the_probe_s_broker_waits_for_the_next_round() -> None:
-    life = Life()
-    seen_for_long(life, ("x", 2))
-    life.take(make_record(2000, even("x", 4, "a", "b")), make_observation(2005, make_topic("x", 2)))
-    assert life.rows.drift == []
-    assert life.rows.group_health[-1].verdict == "pending"
-    life.take(make_observation(2015, make_topic("x", 4)))
-    assert (verdict_of(life).verdict, verdict_of(life).round) == ("identical", 2015)
+def on_two(record: int, partitions: int = 2, **changes: Any) -> GroupInput:
+    return make_record(record, even("x", partitions, "a", "b"), **changes)
 
 
-def test_a_partition_that_no_round_shows_within_grace_is_drifted() -> None:
-    life = Life()
-    seen_for_long(life, ("x", 2))
-    life.take(make_record(2000, even("x", 4, "a", "b")), make_observation(2005, make_topic("x", 2)))
-    life.take(make_observation(2000 + 600, make_topic("x", 2)))
-    row = verdict_of(life)
-    assert (row.verdict, row.reason) == ("drifted", "members own partitions that do not exist")
-    assert row.drifted_partitions == (
-        DriftedPartition("x", 2, "misplaced", None, ("b",)),
-        DriftedPartition("x", 3, "misplaced", None, ("b",)),
-    )
+def lacking(own: tuple[str, ...], **client: Any) -> list[GroupInput]:
+    """A leader that subscribes to these topics gives nothing of y, to which the other member subscribes."""
+    members = make_member("a", own, {"x": (0, 1)}, **client), make_member("b", ("y",), {}, **client)
+    return [*long(("x", 2), ("y", 2)), make_record(2000, members), shows(2005, 2, 2)]
 
 
-def test_a_count_beyond_all_rounds_is_not_judged_for_a_topic_that_was_made_again() -> None:
-    life = Life()
-    seen_for_long(life, ("x", 4))
-    life.take(
-        make_record(2000, even("x", 6, "a", "b")),
-        make_observation(2005, make_topic("x", 2, topic_id="another")),
-        make_observation(2700, make_topic("x", 2, topic_id="another")),
-    )
-    assert verdict_of(life).verdict == "unverified"
+GROWN = [make_record(5, even("x", 3, "a", "b")), *(shows(at, 3) for at in (10, 1_500, 2_750))]
+OWNS_FAR = make_record(5, (make_member("a", ("x",), {"x": (2**31 - 2,)}),))
+NOT_THERE = make_record(5, (make_member("a", ("x", "y"), {"x": (0,)}),))
+NOT_SHOWN = "no round has shown topic 'x': its partition count is not known"
+UNSEEN = "it fits a partition count of topic 'x' that no round has seen (2; seen: 4)"
+LACKED = "it fits a leader that did not have the metadata of topic 'y' yet"
+NO_SUCH = "members own partitions that do not exist"
 
 
-def test_a_leader_with_metadata_older_than_the_grace_leaves_partitions_unassigned() -> None:
+@pytest.mark.parametrize(
+    ("inputs", "verdicts", "reason"),
+    [
+        # Two more partitions, which the leader has not seen.
+        pytest.param(
+            [*long(("x", 2)), shows(1995, 4), on_two(2000), shows(2005, 4)], ["2000 at 2005: identical"], None
+        ),
+        pytest.param(
+            [*long(("x", 2)), on_two(2000, 4), shows(2005, 4)],
+            ["2000 at 2005: identical"],
+            None,
+            id="a leader that knows new partitions before the round does",
+        ),
+        pytest.param(
+            [*long(("x", 2)), on_two(2000, 4), shows(2005, 2), shows(2015, 4)],
+            ["2000 at 2015: identical"],
+            None,
+            id="a leader ahead of the probe's broker waits for the next round",
+        ),
+        pytest.param(
+            [*long(("x", 2)), on_two(2000, 4), shows(2005, 2), shows(2600, 2)],
+            ["2000 at 2600: drifted"],
+            NO_SUCH,
+            id="a partition that no round shows within grace is drifted",
+        ),
+        pytest.param(
+            [
+                *(*long(("x", 4)), on_two(2000, 6)),
+                *(shows(2005, 2, topic_id="another"), shows(2700, 2, topic_id="another")),
+            ],
+            ["2000 at 2700: unverified"],
+            None,
+            id="a count beyond all rounds of a topic that was made again",
+        ),
+        pytest.param(
+            [on_two(5), shows(10, 4)],
+            ["5 at 10: unverified"],
+            UNSEEN,
+            id="a fitting count that no round has seen while the rounds are young",
+        ),
+        *(
+            pytest.param(
+                [*long(("x", 2)), on_two(2000, 4), shows(2005, 2), make_observation(closed, gone="deleted")],
+                [f"2000 at {closed}: {verdict}"],
+                reason,
+                id=f"the closing of a group at {closed} judges by its own time whether grace is over",
+            )
+            for closed, verdict, reason in (
+                (2599, "unverified", "it fits a partition count of topic 'x' that no round has seen (4; seen: 2)"),
+                (2600, "drifted", NO_SUCH),
+            )
+        ),
+        pytest.param([on_two(5), shows(5, 2)], [], None, id="pending until a round beyond its record"),
+        pytest.param([on_two(5), shows(5, 2), shows(6, 2)], ["5 at 6: identical"], None, id="a round beyond it"),
+        pytest.param(
+            [on_two(5), shows(10), shows(20), shows(30, 2)],
+            ["5 at 30: identical"],
+            None,
+            id="pending while a subscribed topic has not been shown",
+        ),
+        pytest.param(
+            [on_two(5), shows(10), shows(605)],
+            ["5 at 605: unverified"],
+            NOT_SHOWN,
+            id="a topic that is never shown leaves the decision unverified after the grace",
+        ),
+        pytest.param([NOT_THERE, shows(10, 1, None)], ["5 at 10: identical"], None, id="a topic that does not exist"),
+        pytest.param(
+            [make_record(5, even("unseen", 2, "a", "b")), on_two(6, generation=2), shows(10, 2)],
+            ["5 at 10: unverified", "6 at 10: identical"],
+            None,
+            id="a later verdict ends the waiting of earlier decisions",
+        ),
+        pytest.param(
+            [OWNS_FAR, shows(10, 2), shows(1000, 2)],
+            ["5 at 1000: unverified"],
+            None,
+            id="partition numbers that no topic has are not recomputed",
+        ),
+        pytest.param([on_two(5, time=2**62), shows(10, 2)], ["5 at 10: unverified"], None, id="a record of the future"),
+        *(
+            pytest.param(
+                [shows(3, 2), on_two(5, time=START + 10 * SECOND + ahead), shows(10, 2)],
+                [f"5 at 10: {verdict}"],
+                None,
+                id=f"a record is from the future if its time is more than the grace after the round: {ahead}",
+            )
+            for ahead, verdict in ((10 * MINUTE, "identical"), (10 * MINUTE + 1, "unverified"))
+        ),
+        pytest.param(
+            [*(on_two(generation, generation=generation) for generation in range(1, 71)), shows(100, 2)],
+            [f"{n} at 100: {'unverified' if n < 7 else 'identical'}" for n in range(1, 71)],
+            None,
+            id="after too many decisions without a round the oldest are not recomputed",
+        ),
+        # The topic grew at 2755. The leader's metadata at 3005 is of 2750, and its record's time is wrong by `ahead`.
+        *(
+            pytest.param(
+                [
+                    *(*GROWN, *(shows(at, 6) for at in (2_760, 2_900, 2_990))),
+                    make_record(
+                        3_005, even("x", 3, "a", "b", "c"), generation=2, time=START + (3_005 + ahead) * SECOND
+                    ),
+                    shows(3_010, 6),
+                ],
+                ["5 at 10: identical", "3005 at 3010: identical"],
+                None,
+                id=f"a leader may have old metadata also where its coordinator's clock is ahead by {ahead}",
+            )
+            for ahead in (0, 480, 590)
+        ),
+        # The topic grows at 3003; the leader knows that at 3005, the probe's broker only after the round at 3010.
+        *(
+            pytest.param(
+                [
+                    *(*GROWN[:3], shows(3_000, 3)),
+                    on_two(3_005, 6, generation=2, time=START + (3_005 - behind) * SECOND),
+                    *(shows(3_010, 3), shows(3_020, 6)),
+                ],
+                ["5 at 10: identical", "3005 at 3020: identical"],
+                None,
+                id=f"a leader may know partitions before the rounds do also where its clock is behind by {behind}",
+            )
+            for behind in (0, 900)
+        ),
+        pytest.param(
+            [on_two(5), shows(10), make_tombstone(12), make_observation(20, gone="deleted")],
+            ["5 at 20: unverified"],
+            NOT_SHOWN,
+            id="a deleted group's last decision still gets its verdict",
+        ),
+        # kafka-python assigns without waiting for metadata, so y stays unassigned. Java waits for an answer, but is
+        # satisfied with the answer to an earlier request.
+        *(
+            pytest.param(
+                lacking(own, **client),
+                [f"2000 at 2005: {verdict}"],
+                reason,
+                id=f"a leader that subscribes to {'+'.join(own)} lacked a topic: {verdict}",
+            )
+            for own in (("x",), ("x", "y"))
+            for client, verdict, reason in ((KAFKA_PYTHON, "identical", None), ({}, "unverified", LACKED))
+        ),
+        pytest.param(
+            [*long(("x", 2)), on_two(2000, 4), shows(2005, 6)],
+            ["2000 at 2005: unverified"],
+            None,
+            id="a count between two that were seen may have been in force between two rounds",
+        ),
+    ],
+)
+def test_a_leader_is_judged_by_the_counts_that_it_may_have_known(
+    inputs: list[GroupInput], verdicts: list[str], reason: str | None
+) -> None:
+    life = Life.after(*inputs)
+    recompute_all(life.rows)
+    assert [f"{row.decision} at {row.round}: {row.verdict}" for row in life.rows.drift] == verdicts
+    if reason is not None:
+        assert life.rows.drift[-1].reason == reason
+    if life.state is not None:
+        assert life.rows.group_health[-1].verdict == (life.rows.drift[-1].verdict if verdicts else "pending")
+
+
+def test_partitions_that_do_not_exist_and_those_that_a_late_leader_leaves_out_are_named() -> None:
+    (row,) = Life.after(*long(("x", 2)), on_two(2000, 4), shows(2005, 2), shows(2600, 2)).rows.drift
+    assert row.drifted_partitions == tuple(DriftedPartition("x", n, "misplaced", None, ("b",)) for n in (2, 3))
     life = Life(configured=declared("java"))
-    seen_for_long(life, ("x", 2))
-    life.take(make_observation(2000, make_topic("x", 4)))
-    late = 2000 + 700
-    life.take(
-        make_observation(late - 5, make_topic("x", 4)),
-        make_record(late, even("x", 2, "a", "b")),
-        make_observation(late + 5, make_topic("x", 4)),
-    )
+    life.take(*long(("x", 2)), shows(2000, 4), shows(2695, 4), on_two(2700), shows(2705, 4))
     row = verdict_of(life)
     # a should have 0 and 1, b 2 and 3; a has 0, b has 1.
     assert row.verdict == "drifted"
@@ -97,123 +234,11 @@ def test_a_leader_with_metadata_older_than_the_grace_leaves_partitions_unassigne
     )
 
 
-def test_a_fitting_count_that_no_round_has_seen_is_not_verified_while_the_rounds_are_young() -> None:
-    row = judged(*even("x", 2, "a", "b"), counts={"x": 4})
-    assert row.verdict == "unverified"
-    assert row.reason == "it fits a partition count of topic 'x' that no round has seen (2; seen: 4)"
-
-
-@pytest.mark.parametrize(("closed", "verdict"), [(2599, "unverified"), (2600, "drifted")])
-def test_the_closing_of_a_group_judges_by_its_own_time_whether_grace_is_over(closed: int, verdict: str) -> None:
-    life = Life()
-    seen_for_long(life, ("x", 2))
-    life.take(make_record(2000, even("x", 4, "a", "b")), make_observation(2005, make_topic("x", 2)))
-    assert life.rows.drift == []
-    life.take(make_observation(closed, gone="deleted"))
-    assert verdict_of(life).verdict == verdict
-
-
-def test_a_decision_is_pending_until_a_round_beyond_its_record() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(5, make_topic("x", 2)))
-    assert life.rows.drift == []
-    life.take(make_observation(6, make_topic("x", 2)))
-    assert verdict_of(life).verdict == "identical"
-    assert life.rows.group_health[-1].verdict == "identical"
-
-
-def test_a_decision_is_pending_while_a_subscribed_topic_has_not_been_shown() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10), make_observation(20))
-    assert life.rows.drift == []
-    assert (life.rows.group_health[-1].verdict, life.rows.group_health[-1].drifted_count) == ("pending", 0)
-    life.take(make_observation(30, make_topic("x", 2)))
-    assert verdict_of(life).verdict == "identical"
-
-
-def test_a_topic_that_is_never_shown_leaves_the_decision_unverified_after_the_grace() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10), make_observation(605))
-    row = verdict_of(life)
-    assert (row.verdict, row.reason) == (
-        "unverified",
-        "no round has shown topic 'x': its partition count is not known",
-    )
-
-
 def test_a_topic_outside_the_filters_is_not_waited_for() -> None:
     life = Life(GroupConfig(cluster="test", watches_topic=lambda topic: topic != "x"))
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10))
+    life.take(on_two(5), make_observation(10))
     assert verdict_of(life).verdict == "unverified"
     assert "excluded by the filters" in str(verdict_of(life).reason)
-
-
-def test_a_topic_that_does_not_exist_has_no_partitions_to_give() -> None:
-    row = judged(make_member("a", ("x", "not-there"), {"x": (0,)}), counts={"x": 1, "not-there": None})
-    assert row.verdict == "identical"
-
-
-def test_a_later_verdict_ends_the_waiting_of_earlier_decisions() -> None:
-    life = Life.after(
-        make_record(5, even("unseen", 2, "a", "b")),
-        make_record(6, even("x", 2, "a", "b"), generation=2),
-        make_observation(10, make_topic("x", 2)),
-    )
-    assert [(row.decision, row.verdict) for row in life.rows.drift] == [(5, "unverified"), (6, "identical")]
-    assert life.rows.group_health[-1].verdict == "identical"
-
-
-def test_partition_numbers_that_no_topic_has_are_not_recomputed() -> None:
-    life = Life.after(
-        make_record(5, (make_member("a", ("x",), {"x": (2**31 - 2,)}),)), make_observation(10, make_topic("x", 2))
-    )
-    life.take(make_observation(1000, make_topic("x", 2)))
-    assert verdict_of(life).verdict == "unverified"
-
-
-def test_a_record_from_the_future_is_not_verified() -> None:
-    row = judged(*even("x", 2, "a", "b"), counts={"x": 2}, time=2**62)
-    assert row.verdict == "unverified"
-
-
-@pytest.mark.parametrize(("ahead", "verdict"), [(10 * MINUTE, "identical"), (10 * MINUTE + 1, "unverified")])
-def test_a_record_is_from_the_future_if_its_time_is_more_than_the_grace_after_the_round(
-    ahead: int, verdict: str
-) -> None:
-    life = Life()
-    record = make_record(5, even("x", 2, "a", "b"), time=START + 10 * SECOND + ahead)
-    life.take(make_observation(3, make_topic("x", 2)), record, make_observation(10, make_topic("x", 2)))
-    assert verdict_of(life).verdict == verdict
-
-
-def test_after_too_many_decisions_without_a_round_the_oldest_are_not_recomputed() -> None:
-    life = Life()
-    for generation in range(1, 71):
-        life.take(make_record(generation, even("x", 2, "a", "b"), generation=generation))
-    life.take(make_observation(100, make_topic("x", 2)))
-    verdicts = [row.verdict for row in life.rows.drift]
-    assert verdicts == ["unverified"] * 6 + ["identical"] * 64
-
-
-@pytest.mark.parametrize("ahead", [0, 480, 590])
-def test_a_leader_may_have_old_metadata_also_where_its_coordinators_clock_is_ahead(ahead: int) -> None:
-    life = Life.after(make_record(5, even("x", 3, "a", "b")))
-    life.take(*(make_observation(at, make_topic("x", 3)) for at in (10, 1_500, 2_750)))
-    # The topic grew at 2755. The leader's metadata at 3005 is of 2750, and its record's time is wrong by `ahead`.
-    life.take(*(make_observation(at, make_topic("x", 6)) for at in (2_760, 2_900, 2_990)))
-    record = make_record(3_005, even("x", 3, "a", "b", "c"), generation=2, time=START + (3_005 + ahead) * SECOND)
-    rows = life.take(record, make_observation(3_010, make_topic("x", 6)))
-    assert [(row.decision, row.verdict) for row in rows.drift] == [(3_005, "identical")]
-
-
-@pytest.mark.parametrize("behind", [0, 900])
-def test_a_leader_may_know_partitions_before_the_rounds_do_also_where_its_coordinators_clock_is_behind(
-    behind: int,
-) -> None:
-    life = Life.after(make_record(5, even("x", 3, "a", "b")))
-    life.take(*(make_observation(at, make_topic("x", 3)) for at in (10, 1_500, 3_000)))
-    # The topic grows at 3003; the leader knows that at 3005, the probe's broker only after the round at 3010.
-    record = make_record(3_005, even("x", 6, "a", "b"), generation=2, time=START + (3_005 - behind) * SECOND)
-    assert life.take(record, make_observation(3_010, make_topic("x", 3))).drift == []
-    rows = life.take(make_observation(3_020, make_topic("x", 6)))
-    assert [(row.decision, row.verdict) for row in rows.drift] == [(3_005, "identical")]
 
 
 def test_the_round_before_a_waiting_decision_moves_with_a_clock_that_is_set_right() -> None:
@@ -234,39 +259,3 @@ def test_the_round_before_a_waiting_decision_moves_with_a_clock_that_is_set_righ
 
 def test_the_grace_is_ten_minutes_unless_configured() -> None:
     assert CONFIG.metadata_grace_ms == 10 * MINUTE
-
-
-def test_a_deleted_group_s_last_decision_still_gets_its_verdict() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10))
-    life.take(make_tombstone(12), make_observation(20, gone="deleted"))
-    assert verdict_of(life).verdict == "unverified"
-
-
-@pytest.mark.parametrize("own", [("x",), ("x", "y")], ids=["of others", "of its own"])
-def test_a_leader_of_kafka_python_may_lack_the_metadata_of_a_topic(own: tuple[str, ...]) -> None:
-    # kafka-python assigns without waiting for metadata, so y stays unassigned.
-    members = (make_member("a", own, {"x": (0, 1)}), make_member("b", ("y",), {}))
-    of_kafka_python = tuple(msgspec.structs.replace(m, **KAFKA_PYTHON) for m in members)
-    assert _seen_with_two_topics(of_kafka_python).verdict == "identical"
-
-
-@pytest.mark.parametrize("own", [("x",), ("x", "y")], ids=["of others", "of its own"])
-def test_it_is_no_drift_that_a_leader_of_java_lacked_a_topic(own: tuple[str, ...]) -> None:
-    # Java waits for an answer, but is satisfied with the answer to an earlier request.
-    row = _seen_with_two_topics((make_member("a", own, {"x": (0, 1)}), make_member("b", ("y",), {})))
-    assert (row.verdict, row.matching_library) == ("unverified", None)
-    assert row.reason == "it fits a leader that did not have the metadata of topic 'y' yet"
-
-
-def _seen_with_two_topics(members: tuple[Member, ...]) -> DriftRow:
-    life = Life()
-    seen_for_long(life, ("x", 2), ("y", 2))
-    life.take(make_record(2000, members), make_observation(2005, make_topic("x", 2), make_topic("y", 2)))
-    return verdict_of(life)
-
-
-def test_a_count_between_two_that_were_seen_may_have_been_in_force_between_two_rounds() -> None:
-    life = Life()
-    seen_for_long(life, ("x", 2))
-    life.take(make_record(2000, even("x", 4, "a", "b")), make_observation(2005, make_topic("x", 6)))
-    assert verdict_of(life).verdict == "unverified"

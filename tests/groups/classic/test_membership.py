@@ -23,10 +23,6 @@ from tests.groups.build import (
 )
 
 
-def members_of(life: Life) -> list[tuple[str, int, bool, int | None]]:
-    return [(row.member_id, row.decision, row.ended, row.partition_count) for row in life.rows.members]
-
-
 def test_every_member_of_a_decision_has_a_row() -> None:
     life = Life.after(make_record(5, (make_member("a", ("x", "y"), {"x": (0, 2)}, rack="r1", group_instance_id="i"),)))
     (row,) = life.rows.members
@@ -46,41 +42,45 @@ def test_a_member_has_its_timeouts_and_none_that_its_record_does_not_tell() -> N
     assert found == [("a", 10_000, 60_000), ("b", 9_000, None), ("c", 0, 0)]
 
 
-def test_a_member_that_is_not_in_the_next_decision_is_closed_by_it() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_record(9, even("x", 2, "b"), generation=2))
-    assert members_of(life) == [("a", 5, False, 1), ("b", 5, False, 1), ("a", 9, True, 0), ("b", 9, False, 2)]
+FIRST = make_record(5, even("x", 2, "a"))
 
 
-def test_members_of_an_empty_group_are_closed_once() -> None:
-    life = Life.after(
-        make_record(5, even("x", 2, "a")), make_record(9, generation=2), make_observation(10), make_tombstone(12)
-    )
-    life.take(make_observation(20, gone="deleted"))
-    assert members_of(life) == [("a", 5, False, 2), ("a", 9, True, 0)]
-
-
-def test_a_tombstone_closes_the_members() -> None:
-    life = Life.after(
-        make_record(5, even("x", 2, "a")),
-        make_tombstone(12),
-        make_observation(20),
-        make_observation(30, gone="deleted"),
-    )
-    assert members_of(life) == [("a", 5, False, 2), ("a", 12, True, 0)]
-
-
-def test_members_that_a_tombstone_has_closed_are_not_closed_again_by_the_next_group_of_the_name() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a")), make_tombstone(12), make_record(15, even("x", 2, "b")))
-    assert members_of(life) == [("a", 5, False, 2), ("a", 12, True, 0), ("b", 15, False, 2)]
-
-
-def test_a_group_that_is_not_listed_any_more_closes_its_members() -> None:
-    life = Life.after(
-        make_record(5, even("x", 2, "a")),
-        make_observation(10, make_topic("x", 2)),
-        make_observation(30, gone="filtered"),
-    )
-    assert members_of(life) == [("a", 5, False, 2), ("a", 30, True, 0)]
+@pytest.mark.parametrize(
+    ("inputs", "rows"),
+    [
+        pytest.param(
+            [make_record(5, even("x", 2, "a", "b")), make_record(9, even("x", 2, "b"), generation=2)],
+            [("a", 5, False, 1), ("b", 5, False, 1), ("a", 9, True, 0), ("b", 9, False, 2)],
+            id="by the next decision, if they are not in it",
+        ),
+        pytest.param(
+            [
+                *(FIRST, make_record(9, generation=2), make_observation(10), make_tombstone(12)),
+                make_observation(20, gone="deleted"),
+            ],
+            [("a", 5, False, 2), ("a", 9, True, 0)],
+            id="once, of an empty group",
+        ),
+        pytest.param(
+            [FIRST, make_tombstone(12), make_observation(20), make_observation(30, gone="deleted")],
+            [("a", 5, False, 2), ("a", 12, True, 0)],
+            id="by a tombstone",
+        ),
+        pytest.param(
+            [FIRST, make_tombstone(12), make_record(15, even("x", 2, "b"))],
+            [("a", 5, False, 2), ("a", 12, True, 0), ("b", 15, False, 2)],
+            id="and not again by the next group of the name",
+        ),
+        pytest.param(
+            [FIRST, make_observation(10, make_topic("x", 2)), make_observation(30, gone="filtered")],
+            [("a", 5, False, 2), ("a", 30, True, 0)],
+            id="of a group that is not listed any more",
+        ),
+    ],
+)
+def test_members_are_closed(inputs: list[GroupInput], rows: list[tuple[str, int, bool, int | None]]) -> None:
+    life = Life.after(*inputs)
+    assert [(row.member_id, row.decision, row.ended, row.partition_count) for row in life.rows.members] == rows
 
 
 def test_what_cannot_be_decoded_of_a_member_is_null() -> None:
@@ -105,25 +105,29 @@ def test_members_with_large_subscriptions_are_not_kept_for_the_life_of_the_proce
         _cached_subscription.cache_clear()
 
 
-def standing(*inputs: GroupInput) -> tuple[str | None, str | None, int | None]:
+@pytest.mark.parametrize(
+    ("inputs", "verdict", "reason"),
+    [
+        (
+            [make_observation(10, make_topic("x", 1), state="Stable")],
+            "pending",
+            "the group has members, but no record of its membership has been read yet",
+        ),
+        (
+            [make_observation(10, state="Empty")],
+            "pending",
+            "the log has neither a membership nor a committed offset of the group",
+        ),
+        (
+            [make_commit(5, 7, topic="x"), make_observation(10, make_topic("x", 1), state="Empty")],
+            "not_applicable",
+            "no membership: offsets are committed without joining the group (assign and commit)",
+        ),
+    ],
+)
+def test_a_group_without_a_membership_says_what_it_lacks(inputs: list[GroupInput], verdict: str, reason: str) -> None:
     row = Life().take(*inputs).group_health[-1]
-    return row.verdict, row.verdict_reason, row.drifted_count
-
-
-def test_members_without_a_record_wait_for_one() -> None:
-    reason = "the group has members, but no record of its membership has been read yet"
-    assert standing(make_observation(10, make_topic("x", 1), state="Stable")) == ("pending", reason, 0)
-
-
-def test_a_group_of_which_the_log_has_nothing_waits_for_something() -> None:
-    reason = "the log has neither a membership nor a committed offset of the group"
-    assert standing(make_observation(10, state="Empty")) == ("pending", reason, 0)
-
-
-def test_offsets_without_a_membership_have_no_verdict() -> None:
-    reason = "no membership: offsets are committed without joining the group (assign and commit)"
-    inputs = make_commit(5, 7, topic="x"), make_observation(10, make_topic("x", 1), state="Empty")
-    assert standing(*inputs) == ("not_applicable", reason, 0)
+    assert (row.verdict, row.verdict_reason, row.drifted_count) == (verdict, reason, 0)
 
 
 @pytest.mark.parametrize(
@@ -146,30 +150,30 @@ def test_a_strategy_that_reads_anything_of_the_racks_has_looked(read: Callable[[
     assert racks.at
 
 
-def counts(strategy: str, claimed: int, shown: int, *seen: int) -> list[int]:
-    """Possible counts of a topic of which a member claims the first partitions."""
+@pytest.mark.parametrize(
+    ("strategy", "claimed", "shown", "seen", "possible"),
+    [
+        # Leaders assign all that they know.
+        ("range", 6, 4, (2, 4, 6), [4]),
+        # Held back: the leader knew more, at most as many as are claimed. Gone: it knew fewer, and left the ones beyond
+        # them with the member that claims it.
+        ("cooperative-sticky", 6, 4, (2, 4, 6, 8), [4, 2, 6]),
+        ("cooperative-sticky", 4, 4, (2, 4, 6), [4, 2]),
+        ("cooperative-sticky", 3, 4, (2, 4, 6), [4]),
+        ("sticky", 6, 4, (2, 4, 6), [4, 2]),
+        ("sticky", 4, 4, (2, 3, 4, 6), [4, 2, 3]),
+        ("sticky", 3, 4, (2, 3, 4, 6), [4]),
+        # Those that rounds have seen come first.
+        ("cooperative-sticky", 6, 5, (2, 4, 6), [2, 4, 6, 5]),
+        ("sticky", 5, 5, (2, 4, 6), [2, 4, 5]),
+    ],
+)
+def test_the_counts_that_a_leader_may_have_known(
+    strategy: str, claimed: int, shown: int, seen: tuple[int, ...], possible: list[int]
+) -> None:
     member = Subscription("a", ("t",), owned=(("t", tuple(range(claimed))),))
-    return [found["t"] for found in possible_counts(strategy_named(strategy), [member], {"t": shown}, {"t": seen})]
-
-
-def test_a_count_is_what_the_assignment_shows_where_leaders_assign_all_that_they_know() -> None:
-    assert counts("range", 6, 4, 2, 4, 6) == [4]
-
-
-def test_partitions_that_a_member_claims_may_be_held_back_or_be_gone() -> None:
-    # Held back: the leader knew more, at most as many as are claimed. Gone: it knew fewer, and left the ones beyond
-    # them with the member that claims it.
-    assert counts("cooperative-sticky", 6, 4, 2, 4, 6, 8) == [4, 2, 6]
-    assert counts("cooperative-sticky", 4, 4, 2, 4, 6) == [4, 2]
-    assert counts("cooperative-sticky", 3, 4, 2, 4, 6) == [4]
-    assert counts("sticky", 6, 4, 2, 4, 6) == [4, 2]
-    assert counts("sticky", 4, 4, 2, 3, 4, 6) == [4, 2, 3]
-    assert counts("sticky", 3, 4, 2, 3, 4, 6) == [4]
-
-
-def test_counts_that_rounds_have_seen_come_first() -> None:
-    assert counts("cooperative-sticky", 6, 5, 2, 4, 6) == [2, 4, 6, 5]
-    assert counts("sticky", 5, 5, 2, 4, 6) == [2, 4, 5]
+    found = possible_counts(strategy_named(strategy), [member], {"t": shown}, {"t": seen})
+    assert [counts["t"] for counts in found] == possible
 
 
 def test_a_custom_strategy_may_have_left_out_partitions_and_no_count_is_tried_twice() -> None:
