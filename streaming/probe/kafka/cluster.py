@@ -7,9 +7,9 @@ place than in several.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from streaming.config import Filters
 from streaming.lifecycle import room_log
@@ -32,9 +32,9 @@ from streaming.probe.kafka.requests import (
     Refused,
     TopicMetadata,
 )
-from streaming.probe.kafka.retention import OffsetsRetention, RetentionKey, Retentions
+from streaming.probe.kafka.retention import RetentionKey, Retentions
 from streaming.probe.kafka.timestamps import Timestamps
-from streaming.records import TopicObservation
+from streaming.records import TopicObservation, TopicRetention
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -45,6 +45,11 @@ _DEAD = "Dead"
 
 # The group types that DescribeGroups answers for; None comes from a broker that knows one type only.
 _CLASSIC_TYPES = ("classic", None)
+
+_V = TypeVar("_V")
+
+_BROKERS: Final = ("", None)
+"""Stands for all brokers among those who are asked for settings."""
 
 _HOLDERS_S = 1.0
 """Who holds the log back is worth a moment, but no round: two requests that brokers answer from memory."""
@@ -115,10 +120,8 @@ class KafkaCluster:
         self.reads_log = reads_log
         self._filters = filters
         self._warned: set[str] = set()
-        self._told_configs = False
-        self._told_offsets_retention = False
-        self._retentions = Retentions(heartbeat_ms / 1000)
-        self._offsets_retention = OffsetsRetention(heartbeat_ms / 1000)
+        self._retentions: Retentions[TopicRetention] = Retentions(heartbeat_ms / 1000)
+        self._offsets_retention: Retentions[int] = Retentions(heartbeat_ms / 1000)
         self._timestamps = Timestamps(interval_ms)
         self._topic_metadata: Mapping[str, TopicMetadata] = {}
         self._cluster_topics: ClusterTopics | None = None
@@ -289,18 +292,38 @@ class KafkaCluster:
         Raises:
             StopRequestedError: The probe is to stop.
         """
-        if self._offsets_retention.is_due:
-            try:
-                answer = self._ask_topics.offsets_retention(log.metadata.brokers, deadline.at_most(_RETENTIONS_S))
-            except RoundAbandonedError as error:
-                self._offsets_retention.postpone()
-                _LOG.info("Could not ask how long brokers keep offsets: %s.", error)
-            else:
-                if answer is Refused.FORBIDDEN and not self._told_offsets_retention:
-                    self._told_offsets_retention = True
-                    _LOG.info("Without the right DescribeConfigs on the cluster offset expiry is unknown.")
-                self._offsets_retention.note_answer(None if isinstance(answer, Refused) else answer)
-        return self._offsets_retention.minutes
+
+        def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, int | Refused | None]:
+            return dict.fromkeys(due, self._ask_topics.offsets_retention(log.metadata.brokers, brief))
+
+        lacking = "Without the right DescribeConfigs on the cluster offset expiry is unknown."
+        self._renew(self._offsets_retention, [_BROKERS], ask, "how long brokers keep offsets", lacking, deadline)
+        return self._offsets_retention.of(_BROKERS)
+
+    def _renew(
+        self,
+        known: Retentions[_V],
+        keys: Collection[RetentionKey],
+        ask: Callable[[Collection[RetentionKey], Deadline], Mapping[RetentionKey, _V | Refused | None]],
+        what: str,
+        lacking: str,
+        deadline: Deadline,
+    ) -> None:
+        """Ask those whose turn it is for their settings; no round fails by it."""
+        due = known.due(keys)
+        if not due:
+            return
+        try:
+            answers = ask(due, deadline.at_most(_RETENTIONS_S))
+        except RoundAbandonedError as error:
+            known.postpone(due)
+            _LOG.info("Could not ask %s: %s.", what, error)
+            return
+        if Refused.FORBIDDEN in answers.values() and lacking not in self._warned:
+            self._warned.add(lacking)
+            _LOG.info("%s", lacking)
+        known.note_answers({key: None if isinstance(one, Refused) else one for key, one in answers.items()})
+        known.postpone([key for key in due if key not in answers])
 
     # -- groups
 
@@ -424,7 +447,14 @@ class KafkaCluster:
                 offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
         found = {name: topic for name, topic in metadata.topics.items() if isinstance(topic, TopicMetadata)}
         self._topic_metadata = found
-        self._ask_retentions({(name, topic.topic_id) for name, topic in found.items()}, deadline)
+
+        def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, TopicRetention | Refused | None]:
+            answers = self._ask_topics.retentions([name for name, _ in due], brief)
+            return {key: answers[key[0]] for key in due if key[0] in answers}
+
+        lacking = "Without the right DescribeConfigs on topics it stays open when groups lose data."
+        keys = {(name, topic.topic_id) for name, topic in found.items()}
+        self._renew(self._retentions, keys, ask, "how long topics keep their records", lacking, deadline)
         return {
             name: TopicObservation(name, None, None, b"", b"", b"")
             if topic is Refused.UNKNOWN
@@ -432,24 +462,6 @@ class KafkaCluster:
             for name, topic in metadata.topics.items()
             if topic is not Refused.FORBIDDEN
         }
-
-    def _ask_retentions(self, topics: Set[RetentionKey], deadline: Deadline) -> None:
-        """Ask the topics whose turn it is for how long they keep their records; no round fails by it."""
-        due = self._retentions.due(topics)
-        if not due:
-            return
-        try:
-            answers = self._ask_topics.retentions([name for name, _ in due], deadline.at_most(_RETENTIONS_S))
-        except RoundAbandonedError as error:
-            self._retentions.postpone(due)
-            _LOG.info("Could not ask how long topics keep their records: %s.", error)
-            return
-        if not self._told_configs and Refused.FORBIDDEN in answers.values():
-            self._told_configs = True
-            _LOG.info("Without the right DescribeConfigs on topics it stays open when groups lose data.")
-        answered = {key: answers[key[0]] for key in due if key[0] in answers}
-        self._retentions.note_answers({key: None if isinstance(one, Refused) else one for key, one in answered.items()})
-        self._retentions.postpone([key for key in due if key not in answered])
 
     def _warn_of_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
         for name in sorted(name for name, answer in answers.items() if answer is Refused.FORBIDDEN):

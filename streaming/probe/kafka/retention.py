@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final, TypeAlias
-
-from streaming.records import TopicRetention
+from typing import Final, Generic, TypeAlias, TypeVar
 
 TOPICS_A_ROUND: Final = 1_000
 """A cluster of ten thousand topics is known after ten rounds, and no round asks for more than some 100 KB."""
@@ -25,86 +23,50 @@ _KEPT_PERIODS: Final = 3
 RetentionKey: TypeAlias = tuple[str, str | None]
 """Name and id of a topic: one that was created again has other settings."""
 
+_V = TypeVar("_V")
 
-class Retentions:
-    """What topics have answered. Not for several threads."""
+
+class Retentions(Generic[_V]):
+    """What topics, or brokers, have answered. Not for several threads."""
 
     def __init__(self, period_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Know nothing yet.
 
         Args:
-            period_s: A topic is asked once within it.
+            period_s: Each is asked once within it.
             clock: Steady time, s.
         """
         self._period = period_s
         self._clock = clock
         self._due: dict[RetentionKey, float] = {}
-        self._known: dict[RetentionKey, tuple[float, TopicRetention]] = {}
+        self._known: dict[RetentionKey, tuple[float, _V]] = {}
 
-    def due(self, topics: Collection[RetentionKey]) -> list[RetentionKey]:
-        """The topics to ask now; those that were never asked come first."""
+    def due(self, keys: Collection[RetentionKey]) -> list[RetentionKey]:
+        """Those to ask now; those that were never asked come first."""
         now = self._clock()
-        waiting = [topic for topic in topics if self._due.get(topic, 0.0) <= now]
-        if len(self._due) > 2 * len(topics):
-            self._due = {topic: due for topic, due in self._due.items() if topic in topics}
-            self._known = {topic: known for topic, known in self._known.items() if topic in topics}
-        return sorted(waiting, key=lambda topic: self._due.get(topic, 0.0))[:TOPICS_A_ROUND]
+        waiting = [key for key in keys if self._due.get(key, 0.0) <= now]
+        if len(self._due) > 2 * len(keys):
+            self._due = {key: due for key, due in self._due.items() if key in keys}
+            self._known = {key: known for key, known in self._known.items() if key in keys}
+        return sorted(waiting, key=lambda key: self._due.get(key, 0.0))[:TOPICS_A_ROUND]
 
-    def note_answers(self, answers: Mapping[RetentionKey, TopicRetention | None]) -> None:
-        """Take in answers: None where a topic's settings may not be seen."""
+    def note_answers(self, answers: Mapping[RetentionKey, _V | None]) -> None:
+        """Take in answers: None where settings may not be seen."""
         now = self._clock()
-        for topic, retention in answers.items():
-            self._due[topic] = now + self._period
-            if retention is None:
-                self._known.pop(topic, None)
-            else:
-                self._known[topic] = (now, retention)
+        for key, answer in answers.items():
+            self._due[key] = now + self._period
+            self._known.pop(key, None)
+            if answer is not None:
+                self._known[key] = (now, answer)
 
-    def postpone(self, topics: Iterable[RetentionKey]) -> None:
-        """Ask topics that got no answer again in a while; what they have answered before holds for `_KEPT_PERIODS`."""
+    def postpone(self, keys: Iterable[RetentionKey]) -> None:
+        """Ask those that gave no answer again in a while; their last one holds for `_KEPT_PERIODS`."""
         again = self._clock() + min(_AGAIN_S, self._period)
-        self._due.update(dict.fromkeys(topics, again))
+        self._due.update(dict.fromkeys(keys, again))
 
-    def of(self, topic: RetentionKey) -> TopicRetention | None:
-        """What a topic has answered; None if that is not known, or too old."""
-        known = self._known.get(topic)
+    def of(self, key: RetentionKey) -> _V | None:
+        """The answer; None if it is not known, or too old."""
+        known = self._known.get(key)
         if known is None or self._clock() - known[0] > _KEPT_PERIODS * self._period:
             return None
         return known[1]
-
-
-class OffsetsRetention:
-    """What the brokers have answered. Not for several threads."""
-
-    def __init__(self, period_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Know nothing yet.
-
-        Args:
-            period_s: Brokers are asked once within it.
-            clock: Steady time, s.
-        """
-        self._period = period_s
-        self._clock = clock
-        self._due = clock()
-        self._known: tuple[float, int | None] = (self._due, None)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether to ask now."""
-        return self._clock() >= self._due
-
-    def note_answer(self, minutes: int | None) -> None:
-        """Take in `offsets.retention.minutes`; None where it may not be seen, or brokers differ."""
-        now = self._clock()
-        self._due = now + self._period
-        self._known = (now, minutes)
-
-    def postpone(self) -> None:
-        """Ask again in a while; what was answered before holds for `_KEPT_PERIODS`."""
-        self._due = self._clock() + min(_AGAIN_S, self._period)
-
-    @property
-    def minutes(self) -> int | None:
-        """What the brokers have answered; None if that is not known, or too old."""
-        at, minutes = self._known
-        return None if self._clock() - at > _KEPT_PERIODS * self._period else minutes

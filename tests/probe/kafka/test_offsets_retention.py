@@ -7,41 +7,8 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ConfigResource, Co
 
 from streaming.config import Settings
 from streaming.probe import Probe
-from streaming.probe.kafka.retention import OffsetsRetention
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster
-
-PERIOD_S = 600.0
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_brokers_are_asked_once_within_the_period_and_sooner_without_an_answer() -> None:
-    clock = Clock()
-    known = OffsetsRetention(PERIOD_S, clock)
-    assert (known.is_due, known.minutes) == (True, None)
-    known.note_answer(1_440)
-    clock.now = PERIOD_S - 1
-    assert (known.is_due, known.minutes) == (False, 1_440)
-    clock.now = PERIOD_S
-    assert known.is_due
-    known.postpone()
-    assert (known.is_due, known.minutes) == (False, 1_440)
-    clock.now += 60
-    assert known.is_due
-
-
-def test_an_answer_that_cannot_be_renewed_is_not_believed_for_ever() -> None:
-    clock = Clock()
-    known = OffsetsRetention(PERIOD_S, clock)
-    known.note_answer(1_440)
-    clock.now = 3 * PERIOD_S + 1
-    assert known.minutes is None
 
 
 @pytest.mark.kafka

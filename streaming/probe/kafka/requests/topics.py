@@ -187,25 +187,9 @@ class MetadataRequests:
         Raises:
             RoundAbandonedError: No answer in time.
         """
-        if not self._connections.knows(DescribeConfigsRequest):
-            return {}
-        of_topic = DescribeConfigsRequest.DescribeConfigsResource
-        work = []
-        for start in range(0, len(topics), CONFIGS_PER_REQUEST):
-            resources = [
-                of_topic(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[*_RETENTION_KEYS])
-                for topic in topics[start : start + CONFIGS_PER_REQUEST]
-            ]
-            request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
-            work.append((None, request))
-        found: dict[str, TopicRetention | Refused] = {}
-        for answer in self._connections.ask(work, deadline):
-            for topic in answer.results:
-                if topic.error_code == TOPIC_FORBIDDEN:
-                    found[topic.resource_name] = Refused.FORBIDDEN
-                elif topic.error_code == OK and (kept := _retention(topic)) is not None:
-                    found[topic.resource_name] = kept
-        return found
+        chunks = [topics[at : at + CONFIGS_PER_REQUEST] for at in range(0, len(topics), CONFIGS_PER_REQUEST)]
+        answers = self._configs(_TOPIC_RESOURCE, [(None, chunk) for chunk in chunks], _RETENTION_KEYS, deadline)
+        return {name: one if isinstance(one, Refused) else _retention(one) for name, one in answers.items()}
 
     def offsets_retention(self, brokers: Sequence[int], deadline: Deadline) -> int | Refused | None:
         """Ask each broker how long it keeps the offsets of groups without members (DescribeConfigs).
@@ -216,49 +200,46 @@ class MetadataRequests:
         Raises:
             RoundAbandonedError: No answer in time.
         """
+        asked = [(node, [str(node)]) for node in brokers]
+        answers = self._configs(_BROKER_RESOURCE, asked, [_OFFSETS_RETENTION], deadline)
+        if Refused.FORBIDDEN in answers.values():
+            return Refused.FORBIDDEN
+        said = {one[_OFFSETS_RETENTION] for one in answers.values() if not isinstance(one, Refused)}
+        minutes = said.pop() if len(said) == 1 and len(answers) == len(brokers) else None
+        return int(minutes) if minutes is not None and int(minutes) > 0 else None
+
+    def _configs(
+        self, kind: int, asked: Sequence[tuple[int | None, Sequence[str]]], keys: Sequence[str], deadline: Deadline
+    ) -> dict[str, Mapping[str, str] | Refused]:
+        """Ask brokers for some settings of resources of a kind; one that has not all of them is missing."""
         if not self._connections.knows(DescribeConfigsRequest):
-            return None
-        of_broker = DescribeConfigsRequest.DescribeConfigsResource
+            return {}
+        of = DescribeConfigsRequest.DescribeConfigsResource
         work = []
-        for node in brokers:
-            keys = {"resource_type": _BROKER_RESOURCE, "configuration_keys": [_OFFSETS_RETENTION]}
-            resources = [of_broker(resource_name=str(node), **keys)]
+        for node, names in asked:
+            resources = [of(resource_type=kind, resource_name=name, configuration_keys=[*keys]) for name in names]
             request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
             work.append((node, request))
-        said: set[int | Refused | None] = set()
+        found: dict[str, Mapping[str, str] | Refused] = {}
         for answer in self._connections.ask(work, deadline):
-            for broker in answer.results:
-                if broker.error_code == CLUSTER_FORBIDDEN:
-                    said.add(Refused.FORBIDDEN)
-                else:
-                    said.add(_minutes(broker) if broker.error_code == OK else None)
-        if Refused.FORBIDDEN in said:
-            return Refused.FORBIDDEN
-        return said.pop() if len(said) == 1 else None
+            for resource in answer.results:
+                values = {config.name: config.value for config in resource.configs}
+                if resource.error_code in (TOPIC_FORBIDDEN, CLUSTER_FORBIDDEN):
+                    found[resource.resource_name] = Refused.FORBIDDEN
+                elif resource.error_code == OK and all(values.get(key) is not None for key in keys):
+                    found[resource.resource_name] = values
+        return found
 
 
-def _minutes(broker: Any) -> int | None:
-    values = {config.name: config.value for config in broker.configs}
-    try:
-        minutes = int(values[_OFFSETS_RETENTION])
-    except (KeyError, TypeError, ValueError):
-        return None
-    return minutes if minutes > 0 else None
-
-
-def _retention(topic: Any) -> TopicRetention | None:
-    values = {config.name: config.value for config in topic.configs}
-    try:
-        return TopicRetention(
-            # Any negative number means without limit; brokers accept them all for `retention.bytes`.
-            ms=max(-1, int(values["retention.ms"])),
-            bytes=max(-1, int(values["retention.bytes"])),
-            deletes="delete" in values["cleanup.policy"],
-            append_time=values["message.timestamp.type"] == "LogAppendTime",
-            compacts="compact" in values["cleanup.policy"],
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
+def _retention(values: Mapping[str, str]) -> TopicRetention:
+    return TopicRetention(
+        # Any negative number means without limit; brokers accept them all for `retention.bytes`.
+        ms=max(-1, int(values["retention.ms"])),
+        bytes=max(-1, int(values["retention.bytes"])),
+        deletes="delete" in values["cleanup.policy"],
+        append_time=values["message.timestamp.type"] == "LogAppendTime",
+        compacts="compact" in values["cleanup.policy"],
+    )
 
 
 def _topic_metadata(topic: Any, racks: Mapping[int, str | None]) -> TopicMetadata | Refused:
