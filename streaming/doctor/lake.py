@@ -20,8 +20,8 @@ from streaming.terminal import counted
 # silence (20 s at least): that one counts from when a round was read, this one from when it began.
 _FRESH_S: Final = 120.0
 
-# How far a round may be ahead of this machine's clock: the bounds of the check of the brokers' clocks
-# (`streaming/probe/inspection.py`). Below the first nothing is wrong, beyond the second the page visibly is.
+# How far a round may be ahead of this machine's clock, s. Below the first nothing is wrong, beyond the second the page
+# visibly is.
 _AHEAD_S: Final = 2.0
 _AHEAD_WRONG_S: Final = 60.0
 

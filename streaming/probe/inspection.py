@@ -1,4 +1,4 @@
-"""What `evenkeel doctor` asks of a cluster beside the check at the start: brokers, the log, clocks, retention.
+"""What `evenkeel doctor` asks of a cluster beside the check at the start: brokers, the log, retention.
 
 Nothing is written, created or joined. A look that a right or an old release forbids says that it is not known.
 """
@@ -6,16 +6,13 @@ Nothing is written, created or joined. A look that a right or an old release for
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kafka import TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import AuthorizationError, KafkaError
-from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings, Settings
@@ -23,8 +20,8 @@ from streaming.exceptions import EvenkeelError
 from streaming.probe.clients import Connections, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
-from streaming.probe.kafka.requests import PartitionRequests
 from streaming.probe.readback import bounds
+from streaming.probe.topics import OwnTopic
 from streaming.records import ADMIN
 
 CheckState = Literal["ok", "warn", "wrong"]
@@ -39,20 +36,8 @@ _REQUESTS_S: Final = 15.0
 # A record of the log comes within milliseconds; a cluster that needs longer is in trouble.
 _READ_MS: Final = 5_000
 
-# Below this a clock cannot be told from the way of a request, and nothing in Evenkeel notices.
-_CLOCK_MS: Final = 2_000
-
-# Beyond it times on the page are visibly wrong; lag in time of topics with LogAppendTime is off by as much.
-_CLOCK_WRONG_MS: Final = 60_000
-
-# A broker whose newest record is older than this has been idle: its clock is not known.
-_IDLE_MS: Final = 120_000
-
 # A weekend: a job that stands still from Friday evening to Monday morning should lose nothing.
 _DOWNTIME_MS: Final = 48 * 3_600_000
-
-_NEWEST: Final = -3
-"""ListOffsets' timestamp for the record with the newest timestamp (KIP-734, Kafka 3.0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +74,6 @@ def inspect_cluster(section: str, kafka: KafkaSettings, admin: Any, settings: Se
     yield from _brokers(section, kafka, answer)
     if section == "kafka":
         yield _log(settings, answer)
-    yield from _clocks(section, admin, answer)
-    if settings.probe.rounds_topic in topics:
-        yield _retention(admin, settings)
 
 
 def _metadata(admin: Any, topics: list[str]) -> Any:
@@ -182,66 +164,13 @@ def _log(settings: Settings, answer: Any) -> CheckResult:
     return CheckResult("cluster", what, "warn", problem)
 
 
-def _clocks(section: str, admin: Any, answer: Any) -> Iterator[CheckResult]:
-    """Brokers' clocks against this machine's, by the newest time that each has given to a record.
-
-    Groups' records and rounds have the time of the broker that appended them. Such a time can lie behind because the
-    broker was idle, but not ahead of a right clock.
-    """
-    what = f"{section}: clocks"
-    connections = Connections(admin)
-    if not connections.knows(ListOffsetsRequest) or connections.version(ListOffsetsRequest) < 7:
-        yield _ok(what, "not known: brokers before Kafka 3.0 do not tell their newest time")
-        return
-    newest = _newest_times(connections, answer)
-    now = int(time.time() * 1000)
-    known = {node: at - now for node, at in newest.items() if at > now - _IDLE_MS}
-    if not known:
-        yield _ok(what, "not known: no broker has appended a record in the last minutes")
-        return
-    bad = False
-    for node, ahead in sorted(known.items()):
-        if ahead > _CLOCK_MS:
-            bad = True
-            problem = (
-                f"The clock of broker {node} is {ahead / 1000:.1f} s ahead of this machine's: times and lag in time "
-                "are off by as much. Check NTP on both."
-            )
-            yield CheckResult("cluster", what, "wrong" if ahead > _CLOCK_WRONG_MS else "warn", problem)
-    spread = max(known.values()) - min(known.values())
-    if not bad:
-        note = f"no broker is ahead of this machine; {len(known)} of {len(newest)} appended a record lately"
-        yield _ok(what, f"{note}, {spread / 1000:.1f} s apart at the most" if len(known) > 1 else note)
-
-
-def _newest_times(connections: Connections, answer: Any) -> Mapping[int, int]:
-    """The newest timestamp, ms, of the partitions that each broker leads; brokers without one are missing."""
-    leaders = {
-        (topic.name, partition.partition_index): partition.leader_id
-        for topic in answer.topics
-        for partition in topic.partitions or ()
-        if partition.leader_id >= 0
-    }
-    asked = dict.fromkeys(leaders, _NEWEST)
-    found = PartitionRequests(connections).first_from(asked, leaders, Deadline.after(_REQUESTS_S))
-    newest: dict[int, int] = {}
-    for tp, record in found.items():
-        if record.timestamp >= 0:
-            newest[leaders[tp]] = max(newest.get(leaders[tp], 0), record.timestamp)
-    return newest
-
-
-def _retention(admin: Any, settings: Settings) -> CheckResult:
+def retention(found: Mapping[str, OwnTopic], settings: Settings) -> CheckResult:
     """How long the job may be down before the probe's topics lose rounds that it has not read."""
     what = "the probe's topics: retention"
-    names = [settings.probe.rounds_topic, settings.probe.events_topic]
-    there = {topic["name"] for topic in admin.describe_topics(names) if not topic["error_code"]}
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name, ["retention.ms"]) for name in names if name in there]
-    if not resources:
+    if not found:
         return _ok(what, "not there yet: the probe creates them at its first start")
-    found = admin.describe_configs(resources, config_filter="all").get("topic", {})
-    values = {name: entries.get("retention.ms", {}).get("value") for name, entries in found.items()}
-    known = {name: int(value) for name, value in values.items() if value is not None and value.lstrip("-").isdigit()}
+    told = {name: topic.configs.get("retention.ms") for name, topic in found.items()}
+    known = {name: int(value) for name, value in told.items() if value is not None}
     if not known:
         return _ok(what, "not known without the right DescribeConfigs on these topics")
     name, shortest = min(known.items(), key=lambda pair: pair[1] if pair[1] >= 0 else 2**63)

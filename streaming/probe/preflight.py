@@ -18,10 +18,10 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
-from streaming.probe.inspection import CheckResult, inspect_cluster, refusal_of
+from streaming.probe.inspection import CheckResult, inspect_cluster, refusal_of, retention
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rocketmq.preflight import cluster_problems
-from streaming.probe.topics import creation_problem, topic_rights, wrong_settings
+from streaming.probe.topics import creation_problem, own_topics, topic_rights, wrong_settings
 from streaming.records import ADMIN, LOG
 
 _CHECK_S = 30.0
@@ -87,7 +87,7 @@ def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thorou
         if section == "kafka":
             yield from _watched(admin, settings)
         if section == "bus" or settings.bus is None:
-            yield from _of_bus(admin, settings)
+            yield from _of_bus(admin, settings, thoroughly=thoroughly)
         if thoroughly:
             yield from inspect_cluster(section, kafka, admin, settings)
     except (KafkaError, EvenkeelError) as error:
@@ -167,7 +167,7 @@ def _each(what: str, problems: list[str]) -> Iterator[CheckResult]:
         yield CheckResult("cluster", what, "ok", "yes")
 
 
-def _of_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
+def _of_bus(admin: Any, settings: Settings, *, thoroughly: bool) -> Iterator[CheckResult]:
     """The probe's two topics, on the cluster that has them: rights, creation, settings."""
     names = (settings.probe.rounds_topic, settings.probe.events_topic)
     rights = topic_rights(admin, names) or {}
@@ -183,7 +183,10 @@ def _of_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
                 yield from _each(f"right {word} on {topic}", lacks)
     not_created = creation_problem(admin, settings.probe)
     yield from _each("the probe's topics: there, or may be created", [not_created] if not_created else [])
-    yield from _each("the probe's topics: settings", wrong_settings(admin, settings.probe))
+    found = own_topics(admin, settings.probe)
+    yield from _each("the probe's topics: settings", wrong_settings(found, settings.probe))
+    if thoroughly:
+        yield retention(found, settings)
 
 
 def _group_lacks(

@@ -7,6 +7,7 @@ their time. `evenkeel.events` may have any number; the job reads it by the posit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
@@ -110,31 +111,56 @@ def creation_problem(admin: Any, settings: ProbeSettings) -> str | None:
     return None
 
 
-def wrong_settings(admin: Any, settings: ProbeSettings) -> list[str]:
-    """What is wrong with the topics that exist, a sentence each.
+@dataclass(frozen=True, slots=True)
+class OwnTopic:
+    """One of the two topics, as it is.
 
-    Their configuration needs the right DescribeConfigs, which the probe can do without: where it is not granted only
-    the partition count is checked here, and the first opening record shows whether the time is the broker's.
+    Attributes:
+        partitions: How many it has.
+        configs: Some of its settings by name, as texts; empty without the right DescribeConfigs, which the probe can do
+            without: then the first opening record shows whether the time is the broker's.
+    """
+
+    partitions: int
+    configs: Mapping[str, str]
+
+
+def own_topics(admin: Any, settings: ProbeSettings) -> dict[str, OwnTopic]:
+    """Those of the two topics that exist, by name.
 
     Raises:
         KafkaError: The cluster did not answer.
     """
     names = [settings.rounds_topic, settings.events_topic]
     found = {topic["name"]: topic for topic in admin.describe_topics(names) if not topic["error_code"]}
+    keys = ["cleanup.policy", "message.timestamp.type", "retention.ms"]
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in found]
+    told = admin.describe_configs(resources, config_filter="all").get("topic", {}) if resources else {}
+    return {
+        name: OwnTopic(
+            len(topic["partitions"]),
+            {key: entry["value"] for key, entry in told.get(name, {}).items() if entry.get("value") is not None},
+        )
+        for name, topic in found.items()
+    }
+
+
+def wrong_settings(found: Mapping[str, OwnTopic], settings: ProbeSettings) -> list[str]:
+    """What is wrong with the topics that exist, a sentence each."""
     sentences = []
     rounds = found.get(settings.rounds_topic)
-    if rounds is not None and len(rounds["partitions"]) != 1:
+    if rounds is not None and rounds.partitions != 1:
         sentences.append(
-            f"Topic {settings.rounds_topic} has {len(rounds['partitions'])} partitions, and rounds need a total order: "
+            f"Topic {settings.rounds_topic} has {rounds.partitions} partitions, and rounds need a total order: "
             f"delete it, or choose another name (probe.rounds_topic)."
         )
-    for name, config in _configs(admin, list(found)).items():
-        if "delete" not in config.get("cleanup.policy", "delete"):
+    for name, topic in found.items():
+        if "delete" not in topic.configs.get("cleanup.policy", "delete"):
             sentences.append(
                 f"Topic {name} is compacted, which would lose records the job needs: set it with "
                 f"kafka-configs --alter --topic {name} --add-config cleanup.policy=delete."
             )
-        time = config.get("message.timestamp.type", "LogAppendTime")
+        time = topic.configs.get("message.timestamp.type", "LogAppendTime")
         if name == settings.rounds_topic and time != "LogAppendTime":
             sentences.append(
                 f"Topic {name} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
@@ -186,15 +212,3 @@ def _not_created(name: str, error: KafkaError) -> str:
             f"Topic {name!r} is missing; grant it, or create the topic and grant Read and Write on it."
         )
     return f"Topic {name} could not be created ({error_text(error)}): correct the section probe, or create it."
-
-
-def _configs(admin: Any, names: list[str]) -> Mapping[str, dict[str, str]]:
-    if not names:
-        return {}
-    keys = ["cleanup.policy", "message.timestamp.type"]
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in names]
-    found = admin.describe_configs(resources, config_filter="all").get("topic", {})
-    return {
-        name: {key: entry["value"] for key, entry in entries.items() if entry.get("value") is not None}
-        for name, entries in found.items()
-    }

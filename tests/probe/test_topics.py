@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from streaming.config import Settings
+from streaming.config import ProbeSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.probe import Probe, check
+from streaming.probe.topics import OwnTopic, wrong_settings
 from tests.probe.witness import Cluster
-
-pytestmark = pytest.mark.kafka
 
 
 def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
@@ -18,6 +17,7 @@ def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
     return {name: entry["value"] for name, entry in found["topic"][topic].items()}
 
 
+@pytest.mark.kafka
 def test_missing_topics_are_created_with_sound_settings(cluster: Cluster, settings: Settings) -> None:
     with Probe(settings) as probe:
         probe.round()
@@ -37,6 +37,7 @@ def test_missing_topics_are_created_with_sound_settings(cluster: Cluster, settin
         assert config["unclean.leader.election.enable"] == "false"
 
 
+@pytest.mark.kafka
 def test_topics_that_exist_are_used_as_they_are(cluster: Cluster, settings: Settings) -> None:
     config = {"message.timestamp.type": "LogAppendTime", "retention.ms": "60000"}
     cluster.admin.create_topics(
@@ -52,6 +53,7 @@ def test_topics_that_exist_are_used_as_they_are(cluster: Cluster, settings: Sett
     assert configuration(cluster, settings.probe.rounds_topic)["retention.ms"] == "60000"
 
 
+@pytest.mark.kafka
 def test_a_rounds_topic_with_the_writers_time_is_refused(cluster: Cluster, settings: Settings) -> None:
     name = settings.probe.rounds_topic
     cluster.admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
@@ -66,26 +68,23 @@ def test_a_rounds_topic_with_the_writers_time_is_refused(cluster: Cluster, setti
     assert str(refused.value) == sentence
 
 
-def test_a_rounds_topic_with_two_partitions_is_refused(cluster: Cluster, settings: Settings) -> None:
-    name = settings.probe.rounds_topic
-    config = {"message.timestamp.type": "LogAppendTime"}
-    cluster.admin.create_topics(
-        {name: {"num_partitions": 2, "replication_factor": 1, "configs": config}}, wait_for_metadata=True
-    )
-    [problem] = check(settings)
-    assert str(problem).startswith(f"Topic {name} has 2 partitions, and rounds need a total order")
+@pytest.mark.parametrize(
+    ("topic", "is_wrong"),
+    [
+        (OwnTopic(1, {"cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}), None),
+        (OwnTopic(1, {}), None),
+        (OwnTopic(2, {}), "has 2 partitions, and rounds need a total order"),
+        (OwnTopic(1, {"cleanup.policy": "compact"}), "is compacted"),
+        (OwnTopic(1, {"message.timestamp.type": "CreateTime"}), "has message.timestamp.type=CreateTime"),
+    ],
+)
+def test_a_rounds_topic_that_cannot_hold_rounds_is_refused(topic: OwnTopic, is_wrong: str | None) -> None:
+    told = wrong_settings({"evenkeel.rounds": topic}, ProbeSettings())
+    expected = [] if is_wrong is None else [f"Topic evenkeel.rounds {is_wrong}"]
+    assert [sentence[: len(start)] for sentence, start in zip(told, expected, strict=True)] == expected
 
 
-def test_a_compacted_topic_is_refused(cluster: Cluster, settings: Settings) -> None:
-    name = settings.probe.events_topic
-    config = {"cleanup.policy": "compact"}
-    cluster.admin.create_topics(
-        {name: {"num_partitions": 1, "replication_factor": 1, "configs": config}}, wait_for_metadata=True
-    )
-    [problem] = check(settings)
-    assert str(problem).startswith(f"Topic {name} is compacted")
-
-
+@pytest.mark.kafka
 def test_settings_that_the_cluster_refuses_are_said_in_a_sentence(cluster: Cluster, settings: Settings) -> None:
     too_many = settings.probe.model_copy(update={"replication_factor": 3})
     [problem] = check(settings.model_copy(update={"probe": too_many}))
