@@ -107,12 +107,6 @@ def test_what_moves_after_a_rest_is_told_with_the_rounds_between_which_nothing_d
     assert rest_of(second) == (-1, -1)
 
 
-def test_a_rest_begins_with_the_round_that_first_looked_so(idle: Rounds) -> None:
-    idle.see(MOVES["a commit"], 30)
-    (first, *_) = idle.see(AT_REST)
-    assert rest_of(first) == (1_700_000_000_000 + 40 * INTERVAL, 1_700_000_000_000 + 69 * INTERVAL)
-
-
 @pytest.mark.parametrize(("ahead", "told"), [(380_000, (1_700_000_380_000, 1_700_000_390_000)), (400_000, (-1, -1))])
 def test_a_rest_that_began_while_the_clock_was_ahead_is_told_only_if_it_ends_after_that(
     ahead: int, told: tuple[int, int]
@@ -131,12 +125,6 @@ def test_a_rocketmq_group_whose_rest_began_while_the_clock_was_ahead_is_quiet_an
     assert rested("g", rest) is None
     # Otherwise the probe would ask for all its members and queues in each round.
     assert RocketMQMemory(frozenset({"g"}), rest).quiet == {"g"}
-
-
-def test_an_idle_group_that_is_gone_is_told_at_once(idle: Rounds) -> None:
-    assert idle.told[idle.number - 1] == []
-    (event,) = idle.see(GroupsSeen({}, {}, {}, {}))
-    assert event.saw.gone == "deleted"
 
 
 def test_idle_groups_come_spread_over_the_rounds() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import socket
@@ -21,7 +20,7 @@ from streaming.demo.broker import EmbeddedBroker
 from streaming.events import decode_round
 from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.cluster import KafkaCluster
-from streaming.probe.run import _Beat, run
+from streaming.probe.run import _Beat
 from streaming.records import RoundClosed, RoundOpened
 from tests.probe.witness import Cluster, MakeSettings, read
 
@@ -109,54 +108,6 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
     assert [record for record in records if isinstance(record, RoundClosed)] == [first, second]
     assert sum(isinstance(record, RoundOpened) for record in records) >= 3
     assert second.groups == first.groups == 2
-
-
-@pytest.mark.nightly
-@pytest.mark.kafka
-@pytest.mark.xdist_group("second")
-def test_an_outage_is_told_in_two_lines(
-    second_broker: EmbeddedBroker, unique: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = own_settings(second_broker, unique)
-    admin = KafkaAdminClient(bootstrap_servers=second_broker.bootstrap)
-    cluster = Cluster(second_broker.bootstrap, unique, admin)
-    cluster.commit("a", cluster.topic(), [1])
-    admin.close()
-    stop, closed, failed = threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
-    real = Probe.round
-
-    def counted(self: Probe) -> RoundClosed:
-        try:
-            found = real(self)
-        except RoundAbandonedError:
-            failed.release()
-            raise
-        closed.release()
-        return found
-
-    monkeypatch.setattr(Probe, "round", counted)
-    caplog.set_level(logging.INFO, "streaming.probe")
-    worker = threading.Thread(target=run, args=(settings, stop))
-    worker.start()
-    try:
-        assert closed.acquire(timeout=60)
-        second_broker.kill()
-        for _ in range(3):
-            assert failed.acquire(timeout=60)
-        second_broker.start()
-        while closed.acquire(blocking=False):  # rounds from before the outage
-            pass
-        assert closed.acquire(timeout=60)
-        assert closed.acquire(timeout=60)
-    finally:
-        stop.set()
-        worker.join(60)
-    assert not worker.is_alive()
-    lines = [record.getMessage() for record in caplog.records if record.name == "streaming.probe"]
-    outage = [line for line in lines if not line.startswith(("Created topic", "Groups are read from"))]
-    assert len(outage) == 2, outage
-    assert outage[0].startswith("No round closes: ")
-    assert outage[1].startswith("Rounds close again, after ")
 
 
 @pytest.mark.nightly

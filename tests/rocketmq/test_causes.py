@@ -63,38 +63,6 @@ def test_members_that_join_leave_and_change_their_strategy(rocketmq: EmbeddedRoc
     assert all(moved is not None and least is not None and moved >= least for moved, least in moves[1:])
 
 
-def test_a_member_that_was_started_again_between_two_rounds(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
-    first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, topic, count=2) as members, Followed(first, topic) as group:
-        settle(group, topic)
-        members[1].stop()
-        with RocketMQMember(first, topic, _C2, [topic], rebalance_s=recipes.FAST_S):
-            settle(group, topic)
-            assert [(cause.cause, cause.members) for cause in group.causes()] == [("rejoined", (_C2,))]
-    assert group.said == set()
-
-
-def test_a_subscription_that_members_extend(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
-    first, other = rocketmq.addresses[:1], f"{topic}-other"
-    with rocketmq.commands() as commands:
-        commands.create_topic(other, 2)
-    with recipes.steady(first, topic, topic, count=2) as members, Followed(first, topic) as group:
-        settle(group, topic)
-        for member in members:
-            member.subscribe([topic, other])
-        look = group.look_until(
-            lambda seen: (
-                are_dealt_evenly(seen, topic, 2, 8) and [len(of) for of in holders(seen, other).values()] == [1] * 4
-            )
-        )
-        group.round(look, _LASTING)
-        assert [(cause.cause, cause.topic, cause.before, cause.after) for cause in group.causes()] == [
-            ("subscription_changed", other, "0", "2")
-        ]
-    assert group.said == set()
-    assert {row.verdict for row in group.rows.drift} == {"identical"}
-
-
 def test_queues_that_grow_and_shrink(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with (

@@ -9,7 +9,6 @@ from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
 from tests.rocketmq.look import agree, are_dealt_evenly, holders, look_until
-from tests.rocketmq.member import RocketMQMember
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
@@ -95,39 +94,6 @@ def test_of_a_sound_group_nothing_is_said(rocketmq: EmbeddedRocketMQ, topic: str
     assert (created.kind, created.members, created.partitions) == ("created", 3, 10)
 
 
-@pytest.mark.nightly
-def test_a_broker_whose_queues_nobody_can_read_lists_the_members_of_java_and_ours_like_any_other(
-    rocketmq: EmbeddedRocketMQ, unique: str
-) -> None:
-    first, dealt = rocketmq.addresses[:1], {"a0": [_C1], "a1": [_C1], "a2": [_C2], "a3": [_C3]}
-    with rocketmq.commands() as commands:
-        commands.create_topic(unique, 4, ["broker-a"])
-        broker_b = commands.brokers()["broker-b"]
-        commands.configure_topic(broker_b, unique, 4, 4, perm=2)
-        commands.register(broker_b)
-
-    def is_dealt(seen: RocketMQObservation) -> bool:
-        perms = [broker.perm for one in seen.topics if one.topic == unique for broker in one.routes[0].brokers]
-        clients = {broker.name: broker.clients for broker in seen.brokers}
-        retries = holders(seen, f"%RETRY%{unique}")
-        return (
-            perms == [6, 2]
-            and clients == dict.fromkeys(("broker-a", "broker-b"), (_C1, _C2, _C3))
-            and holders(seen, unique) == dealt
-            and [len(of) for of in retries.values()] == [1, 1]
-        )
-
-    java = [("AVG", "10.0.0.2", "2"), ("AVG", "10.0.0.3", "3")]
-    with (
-        JavaMembers(first, unique, [unique], java),
-        recipes.steady(first, unique, unique, count=1),
-        Followed(first, unique) as group,
-    ):
-        group.round(group.look_until(is_dealt), _LASTING)
-    assert group.said == set()
-    assert group.verdict(unique).verdict == "identical"
-
-
 def test_a_members_with_different_strategies(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     split = {"a0": [_C1], "a1": [_C1], "a2": [_C1, _C3], "a3": [_C2], "b0": [_C2], "b1": [_C2, _C3]}
@@ -186,20 +152,6 @@ def test_b_a_name_server_that_knows_less(rocketmq: EmbeddedRocketMQ, topic: str)
     assert f"{_C4} is not on the list of broker-b" in group.findings["member_lists_differ"].detail
 
 
-def test_c_a_heartbeat_to_one_broker_only(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
-    first = rocketmq.addresses[:1]
-    with (
-        recipes.a_heartbeat_to_one_broker_only(first, topic, topic, "broker-b"),
-        Followed(first, topic) as group,
-    ):
-        group.look_until(lambda seen: [len(broker.clients) for broker in seen.brokers] == [3, 2])
-        for _ in range(12):
-            group.round(group.look(), 2)
-    assert "member_lists_differ" in group.findings
-    assert group.said <= {"member_lists_differ", "split_brain", "doubly_held", "held_by_nobody", "idle_members"}
-    assert f"{_C3} is not on the list of broker-b" in group.findings["member_lists_differ"].detail
-
-
 def test_d_a_way_that_is_lost_is_told_before_an_owner_is_wrong(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.steady(first, topic, topic) as members, Followed(first, topic) as group:
@@ -242,26 +194,6 @@ def test_a_group_that_broadcasts_is_no_split_brain(rocketmq: EmbeddedRocketMQ, t
     assert {(row.lag, row.reason) for row in group.rows.lag} == {(None, "kept_by_members")}
 
 
-def test_members_that_subscribe_to_different_topics(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
-    first, other = rocketmq.addresses[:1], f"{topic}-other"
-    with rocketmq.commands() as commands:
-        commands.create_topic(other, 4)
-    with (
-        RocketMQMember(first, topic, _C1, [topic], rebalance_s=recipes.FAST_S),
-        RocketMQMember(first, topic, _C2, [topic, other], rebalance_s=recipes.FAST_S),
-        Followed(first, topic) as group,
-    ):
-        # The list of members is the group's, so half of `other` falls to the member that does not want it.
-        look = group.look_until(
-            lambda seen: are_dealt_evenly(seen, topic, 2, 8) and set(holders(seen, other)) == {"b0", "b1", "b2", "b3"}
-        )
-        group.round(look, _LASTING)
-    assert set(group.findings) == {"subscriptions_differ", "held_by_nobody"}
-    assert f"{other} (1 of 2, not {_C1})" in group.findings["subscriptions_differ"].detail
-    assert group.verdict(topic).verdict == "identical"
-    assert group.verdict(other).verdict == "drifted"
-
-
 def test_a_frozen_member_does_not_answer_and_is_the_cause_when_it_is_gone(
     rocketmq: EmbeddedRocketMQ, topic: str
 ) -> None:
@@ -293,24 +225,6 @@ def test_a_frozen_member_does_not_answer_and_is_the_cause_when_it_is_gone(
         group.round(left, 4)
     assert set(group.findings) == set()
     assert [cause.cause for cause in group.causes()] == ["member_frozen"]
-
-
-def test_more_members_than_queues(rocketmq: EmbeddedRocketMQ, unique: str) -> None:
-    first = rocketmq.addresses[:1]
-    with rocketmq.commands() as commands:
-        commands.create_topic(unique, 1)
-    with recipes.steady(first, unique, unique, count=3), Followed(first, unique) as group:
-        look = group.look_until(
-            lambda seen: (
-                agree(seen)
-                and len(seen.members) == 3
-                and sorted(holders(seen, unique).values()) == [[_C1], [_C2]]
-                and sorted(holders(seen, f"%RETRY%{unique}").values()) == [[_C1], [_C2]]
-            )
-        )
-        group.round(look, _LASTING)
-    assert set(group.findings) == {"idle_members"}
-    assert "1 of 3 members hold no queue" in group.findings["idle_members"].detail
 
 
 def test_an_orderly_member_without_the_brokers_lock(rocketmq: EmbeddedRocketMQ, topic: str) -> None:

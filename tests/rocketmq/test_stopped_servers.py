@@ -41,12 +41,6 @@ def stopped(pid: int | None) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-def look_thrice(group: Followed) -> None:
-    """Three looks, each of which stands for a third of what anything waits for."""
-    for _ in range(3):
-        group.round(group.look(), _LASTING // 3)
-
-
 def follow_until(group: Followed, holds: Callable[[], bool]) -> None:
     """Rounds in real time until something holds."""
     limit = time.monotonic() + _LONG_S
@@ -59,39 +53,6 @@ def follow_until(group: Followed, holds: Callable[[], bool]) -> None:
 
 def is_cause(group: Followed, *causes: str) -> bool:
     return [cause.cause for cause in group.causes()] == list(causes)
-
-
-def test_a_broker_that_is_stopped_for_a_while(rocketmq: EmbeddedRocketMQ, unique: str) -> None:
-    first = rocketmq.addresses[:1]
-    with rocketmq.commands() as commands:
-        commands.create_topic(unique, 4)
-    with recipes.steady(first, unique, unique, count=2), Followed(first, unique, _PATIENCE_S) as group:
-        group.round(group.look_until(lambda seen: are_dealt_evenly(seen, unique, 2, 8)), _LASTING)
-        with stopped(rocketmq.brokers["broker-b"].pid):
-            look_thrice(group)
-            assert set(group.findings) == {"broker_not_answering"}
-        group.round(group.look_until(lambda seen: are_dealt_evenly(seen, unique, 2, 8)), _LASTING)
-    assert group.findings == {}
-    assert group.said == {"broker_not_answering"}
-    assert [row.kind for row in group.rows.rebalance_churn] == ["created"]
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_one_of_two_name_servers_that_is_stopped_for_a_while(
-    rocketmq: EmbeddedRocketMQ, unique: str, number: int
-) -> None:
-    with rocketmq.commands() as commands:
-        commands.create_topic(unique, 4, ["broker-a"])  # which both know
-    with (
-        recipes.steady(rocketmq.addresses[:1], unique, unique, count=2),
-        Followed(rocketmq.addresses, unique, _PATIENCE_S) as group,
-    ):
-        group.round(group.look_until(lambda seen: are_dealt_evenly(seen, unique, 2, 4, 1)), _LASTING)
-        with stopped(rocketmq.name_servers[number].pid):
-            look_thrice(group)
-        group.round(group.look_until(lambda seen: are_dealt_evenly(seen, unique, 2, 4, 1)), _LASTING)
-    assert group.said == set()
-    assert [row.kind for row in group.rows.rebalance_churn] == ["created"]
 
 
 @pytest.fixture

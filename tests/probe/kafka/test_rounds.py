@@ -18,7 +18,7 @@ from streaming.offsets_log import partition_for
 from streaming.probe import Probe
 from streaming.probe.kafka.holds import HELD_ROUNDS
 from streaming.records import RoundClosed, RoundOpened, pack_offsets
-from tests.probe.witness import Cluster, MakeSettings, read, read_round
+from tests.probe.witness import Cluster, read, read_round
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
@@ -134,31 +134,6 @@ def test_members_and_their_topics_are_seen_before_anything_is_committed(
     assert missing not in cluster.admin.list_topics()
 
 
-def test_a_rebalance_in_progress_keeps_the_topics(cluster: Cluster, settings: Settings, probe: Probe) -> None:
-    orders = cluster.topic()
-    group = f"{cluster.unique}-members"
-    first, second = (
-        LibrdkafkaConsumer({"bootstrap.servers": cluster.bootstrap, "group.id": group, "enable.auto.commit": False})
-        for _ in range(2)
-    )
-    first.subscribe([orders])
-    deadline = time.monotonic() + 90
-    while not first.assignment():
-        first.poll(0.1)
-        assert time.monotonic() < deadline
-    before = read_round(settings, probe.round())
-    assert before.groups[group].state == "Stable"
-    # The first member is no longer polled, so it does not give up its partitions: the rebalance started by the second
-    # one cannot end.
-    second.subscribe([orders])
-    while (round_ := read_round(settings, probe.round())).groups[group].state == "Stable":
-        assert time.monotonic() < deadline
-    first.close()
-    second.close()
-    assert round_.groups[group].state == "PreparingRebalance"
-    assert set(round_.topics(group)) == {orders}
-
-
 @pytest.mark.parametrize("pattern", [False, True], ids=["names", "regular expression"])
 def test_a_group_of_the_new_protocol_has_its_topics_before_anything_is_committed(
     cluster: Cluster, settings: Settings, probe: Probe, pattern: bool
@@ -184,47 +159,6 @@ def test_a_group_of_the_new_protocol_has_its_topics_before_anything_is_committed
     assert set(round_.topics(group)) == {orders}
 
 
-def test_new_partitions_are_seen_in_the_next_round(cluster: Cluster, settings: Settings, probe: Probe) -> None:
-    orders = cluster.topic("orders", 2)
-    group = cluster.commit("g", orders, [0, 0])
-    assert read_round(settings, probe.round()).topics(group)[orders].partitions == 2
-    cluster.admin.create_partitions({orders: 5})
-    cluster.admin.wait_for_topics([orders])
-    topic = read_round(settings, probe.round()).topics(group)[orders]
-    assert (topic.partitions, list(topic.ends)) == (5, [0, 0, 0, 0, 0])
-
-
-def test_a_deleted_topic_is_said_to_be_missing(cluster: Cluster, settings: Settings, probe: Probe) -> None:
-    orders, keeps = cluster.topic("orders"), cluster.topic("keeps")
-    consumer = KafkaConsumer(
-        bootstrap_servers=cluster.bootstrap,
-        group_id=f"{cluster.unique}-g",
-        enable_auto_commit=False,
-        allow_auto_create_topics=False,
-    )
-    consumer.subscribe([orders, keeps])
-    _poll_until_assigned(consumer)
-    assert read_round(settings, probe.round()).topics(f"{cluster.unique}-g")[orders].partitions == 3
-    cluster.admin.delete_topics([orders])
-    deadline = time.monotonic() + 90
-    while orders in cluster.admin.list_topics():
-        assert time.monotonic() < deadline
-    topics = read_round(settings, probe.round()).topics(f"{cluster.unique}-g")
-    consumer.close()
-    assert (topics[orders].partitions, topics[keeps].partitions) == (None, 3)
-
-
-def test_a_deleted_group_is_gone_once(cluster: Cluster, settings: Settings, probe: Probe) -> None:
-    orders = cluster.topic()
-    group, other = cluster.commit("g", orders, [1]), cluster.commit("other", orders, [1])
-    probe.round()
-    cluster.delete_group(group)
-    closed = probe.round()
-    round_ = read_round(settings, closed)
-    assert (round_.gone, set(round_.groups)) == ({group: "deleted"}, {other})
-    assert read_round(settings, probe.round()).gone == {}
-
-
 def test_a_group_that_was_deleted_while_no_probe_ran_is_gone_once(cluster: Cluster, settings: Settings) -> None:
     orders = cluster.topic()
     group, other = cluster.commit("g", orders, [1]), cluster.commit("other", orders, [1])
@@ -236,33 +170,6 @@ def test_a_group_that_was_deleted_while_no_probe_ran_is_gone_once(cluster: Clust
     assert (set(round_.gone), set(round_.groups)) == ({group}, {other})
     with Probe(settings) as third:
         assert read_round(settings, third.round()).gone == {}
-
-
-def test_a_group_that_the_configuration_excludes_now_is_gone_for_that_reason(
-    cluster: Cluster, settings: Settings, make_settings: MakeSettings
-) -> None:
-    group = cluster.commit("g", cluster.topic(), [1])
-    with Probe(settings) as before:
-        before.round()
-    narrower = make_settings(ignore_groups=(f"/^{cluster.unique}/",))
-    with Probe(narrower) as after:
-        assert read_round(narrower, after.round()).gone[group] == "filtered"
-
-
-def test_a_round_without_groups_closes(cluster: Cluster, settings: Settings, probe: Probe) -> None:
-    closed = probe.round()
-    assert (closed.events, closed.groups, closed.written) == ({}, 0, 0)
-    assert len(closed.log) == 50
-
-
-def test_ignored_topics_have_no_events(cluster: Cluster, make_settings: MakeSettings) -> None:
-    orders, audit = cluster.topic("orders"), cluster.topic("audit")
-    group = cluster.commit("g", orders, [1])
-    cluster.commit("g", audit, [1])
-    chosen = make_settings(ignore_topics=("/audit$/",))
-    with Probe(chosen) as probe:
-        round_ = read_round(chosen, probe.round())
-    assert set(round_.topics(group)) == {orders}
 
 
 def test_an_open_transaction_holds_the_position_and_is_told_after_some_rounds(

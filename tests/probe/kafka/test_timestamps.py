@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.probe.kafka.requests import FirstFrom
-from streaming.probe.kafka.timestamps import MOST_QUESTIONS, QUESTIONS_PER_PARTITION, Early, Timestamps
+from streaming.probe.kafka.timestamps import QUESTIONS_PER_PARTITION, Timestamps
 from streaming.records import TopicObservation, TopicRetention, UnreadTimestamp
 from tests.examples import examples
 from tests.probe.kafka.build import topic
@@ -227,37 +226,6 @@ def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
         search.note_topics(again)
         assert search.unread_timestamps({"g": [("x", 0, 10)]}, again, NOW) == {}
         assert ask(search, {"x": log}) == 1
-
-
-def test_a_broker_that_answers_nonsense_is_not_believed() -> None:
-    search = Timestamps(INTERVAL, Clock())
-    topics = {"x": Log(three_days(100)).topic(APPENDED)}
-    for _ in range(5):
-        search.note_topics(topics)
-        assert search.unread_timestamps({"g": [("x", 0, 10)]}, topics, NOW) == {}
-        for row in search.questions():
-            search.note_answers(row, dict.fromkeys(row, FirstFrom(5, -1)))
-
-
-@pytest.mark.nightly
-def test_ten_thousand_partitions_that_are_behind_ask_a_bounded_number_of_questions() -> None:
-    search = Timestamps(INTERVAL, Clock())
-    stamps = three_days(50)
-    end = (50,) * 10
-    topics = {f"t{n}": topic(f"t{n}", end, topic_id="id", retention=APPENDED) for n in range(1_000)}
-    early: Early = {f"g{n}": [(f"t{n}", p, 5 + p) for p in range(10)] for n in range(1_000)}
-    log, rounds, told = Log(stamps), 0, 0
-    while told < 10_000:
-        search.note_topics(topics)
-        found = search.unread_timestamps(early, topics, NOW + rounds * INTERVAL)
-        rows = search.questions()
-        told = sum(len(of) for of_group in found.values() for of in of_group.values())
-        assert sum(map(len, rows)) <= MOST_QUESTIONS
-        assert len(rows) <= QUESTIONS_PER_PARTITION
-        for row in rows:
-            search.note_answers(row, {place: log.first_from(at) for place, at in row.items()})
-        rounds += 1
-        assert rounds <= 20
 
 
 def test_ten_thousand_groups_on_one_partition_share_the_answers() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 
 from streaming.config import Settings, environment_of
 from streaming.events import decode_round
@@ -146,21 +146,6 @@ def test_a_second_process_stands_by_and_takes_over_at_an_end_and_after_a_kill(
     assert [each.said.count("Traceback") for each in (first, second, third)] == [0, 0, 0]
 
 
-@pytest.mark.nightly
-def test_one_that_its_supervisor_starts_again_after_a_kill_waits_for_nobody(
-    watched: Settings, start: Callable[..., Process]
-) -> None:
-    rounds = Rounds(watched)
-    first = start("unit@host")
-    rounds.wait(2)
-    first.kill()
-    marks = [record for _, record in rounds.records() if isinstance(record, RoundOpened) and record.ends]
-    second = start("unit@host")
-    rounds.wait(2)
-    assert "Standing by" not in second.said
-    assert [record for _, record in rounds.records() if isinstance(record, RoundOpened) and record.ends] == marks
-
-
 def test_of_two_that_open_a_round_at_the_same_moment_one_closes_it(
     watched: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,20 +166,6 @@ def test_of_two_that_open_a_round_at_the_same_moment_one_closes_it(
         with pytest.raises(AnotherProbeError):
             one.round()
     assert Rounds(watched).makers() == ["created", "b"]
-
-
-def test_records_of_other_clusters_and_of_nobody_disturb_nobody(watched: Settings, cluster: Cluster) -> None:
-    neighbour = watched.model_copy(update={"cluster": "neighbour"})
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
-    with Probe(watched, who=Identity("a", None)) as one, Probe(neighbour, who=Identity("b", None)) as other:
-        for _ in range(3):
-            first, second = one.round(), other.round()
-            for value in (b"\xff", b"{}", b'{"type":"opened","v":1}', None):
-                producer.send(watched.probe.rounds_topic, value, b"x")
-            producer.flush()
-    producer.close()
-    assert (first.cluster, second.cluster) == (watched.cluster, "neighbour")
-    assert len(Rounds(watched).closed()) == 1 + 6
 
 
 def test_a_probe_that_stands_by_is_stopped_at_once_and_leaves_the_rounds_alone(watched: Settings) -> None:

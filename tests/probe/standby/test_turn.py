@@ -151,26 +151,6 @@ def test_one_that_stands_by_waits_for_rounds_of_minutes_and_follows_when_they_st
     assert makers(world) == sorted(makers(world))
 
 
-def test_of_two_that_start_with_rounds_of_minutes_one_makes_them_in_the_end() -> None:
-    world = World()
-    for _ in range(2):
-        world.start().takes = 130
-    world.run(3_600)
-    assert len(set(makers(world, world.now - 1_800))) == 1
-
-
-def test_a_restart_does_not_hand_over_rounds_of_minutes() -> None:
-    world = World()
-    world.start("unit@host").takes = 130
-    world.run(600)
-    world.start("unit@other").takes = 130
-    world.run(600)
-    world.probes[0].kill()
-    world.start("unit@host").takes = 130
-    world.run(1_200)
-    assert list(dict.fromkeys(makers(world))) == ["p0", "p2"]
-
-
 def test_a_probe_whose_rounds_fail_is_followed_by_one_whose_rounds_close() -> None:
     world = World()
     first = world.start()
@@ -199,19 +179,6 @@ def test_after_an_outage_of_the_broker_one_of_them_goes_on() -> None:
     world.run(60)
     assert set(makers(world, back)) == {"p0"}
     assert world.closed[-5].at - back < 2 * INTERVAL
-
-
-def test_a_broker_whose_clock_goes_back_an_hour_delays_no_take_over() -> None:
-    world = World()
-    first = world.start()
-    world.run(60)
-    world.start()
-    world.run(30)
-    world.broker_ahead_s = -3_600
-    first.kill()
-    world.run(60)
-    assert makers(world)[-1] == "p1"
-    assert longest_pause(world) < 3 * INTERVAL - 2
 
 
 def test_a_probe_alone_reads_nothing_beside_its_first_look() -> None:
