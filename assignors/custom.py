@@ -10,18 +10,18 @@ group could have leads to `CannotTell` with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from itertools import islice
 from operator import index
 from types import MappingProxyType
 from typing import Any
 
 from assignors.assignment import Assignment, Partitions
 from assignors.exceptions import BadStrategy, CannotTell
+from assignors.measures.invariants import DOUBLY_ASSIGNED, violations
 from assignors.model import Group
 from assignors.registry import known_strategies
 from assignors.strategy import CUSTOM, Era, PartitionRacks, Strategy
@@ -30,6 +30,9 @@ ENTRY_POINTS = "evenkeel.assignors"
 """Group of the entry points: the name is the strategy's, the object is a class or a function."""
 
 _LONGEST_REASON = 300
+
+# A user's code may raise anything and call `sys.exit()`. Our own signal handlers raise nothing (`streaming.lifecycle`).
+_FAILURES = (Exception, SystemExit)
 
 
 @dataclass(frozen=True)
@@ -121,14 +124,13 @@ def _loaded(custom: CustomStrategy) -> Strategy:
         found = custom._find()  # noqa: SLF001 - of this module
         made = found() if isinstance(found, type) else found
         assign = getattr(made, "assign", made)
-        told = getattr(made, "deterministic", True) if custom.deterministic is None else custom.deterministic
-        if not callable(assign):
-            return _broken(custom, f"is a {type(made).__name__}, neither a class nor a function")
-        deterministic = bool(told)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - a user's code may raise anything
-        return _broken(custom, f"cannot be loaded: {_said(error)}")
+        deterministic = bool(
+            getattr(made, "deterministic", True) if custom.deterministic is None else custom.deterministic
+        )
+    except _FAILURES as error:
+        return _broken(custom, f"cannot be loaded: {_in_a_line(error)}")
+    if not callable(assign):
+        return _broken(custom, f"is a {type(made).__name__}, neither a class nor a function")
     return Strategy(
         custom.name, (Era(CUSTOM, _guarded(custom.name, assign), since=(0,)),), "", deterministic=deterministic
     )
@@ -142,37 +144,14 @@ def _broken(custom: CustomStrategy, reason: str) -> Strategy:
     return Strategy(custom.name, (Era(CUSTOM, refuse, since=(0,)),), "")
 
 
-class _ReadOnlyRacks(Mapping[str, Sequence[Sequence[str]]]):
-    """Racks as tuples; a topic's are copied when a strategy reads them, so that the caller's mapping can note it."""
-
-    def __init__(self, racks: PartitionRacks) -> None:
-        self._racks = racks
-        self._copies: dict[str, Sequence[Sequence[str]]] = {}
-
-    def __getitem__(self, topic: str) -> Sequence[Sequence[str]]:
-        if topic not in self._copies:
-            self._copies[topic] = tuple(map(tuple, self._racks[topic]))
-        return self._copies[topic]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._racks)
-
-    def __len__(self) -> int:
-        return len(self._racks)
-
-
 def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, PartitionRacks | None], Assignment]:
     def recompute(group: Group, racks: PartitionRacks | None) -> Assignment:
-        # Read-only views, so that a strategy cannot change what others are compared with.
+        # A read-only view, so that a strategy cannot change what others are compared with.
         shown = replace(group, partitions_per_topic=MappingProxyType(dict(group.partitions_per_topic)))
         try:
-            return _checked(assign(shown, None if racks is None else _ReadOnlyRacks(racks)), group)
-        except KeyboardInterrupt:
-            raise
-        # A strategy may call `sys.exit()`, or end in an event loop's CancelledError. Catching these hides no request to
-        # stop: our signal handlers set events and raise nothing (`streaming.lifecycle`).
-        except BaseException as error:  # noqa: BLE001
-            reason = f"custom strategy {name!r} raised {_said(error)}"
+            return _checked(assign(shown, racks), group)
+        except _FAILURES as error:
+            reason = f"custom strategy {name!r} raised {_in_a_line(error)}"
         raise CannotTell(reason[:_LONGEST_REASON])
 
     return recompute
@@ -187,43 +166,24 @@ def _checked(returned: object, group: Group) -> Assignment:
         message = f"it returned a {type(returned).__name__}, not partitions by topic by member"
         raise TypeError(message)
     result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
-    given: dict[str, set[int]] = {}
+    counts: dict[str, int] = {}
     for member_id, topics in returned.items():
         if member_id not in result:
             message = f"it assigned to {str(member_id)[:100]!r}, who is not in the group"
             raise ValueError(message)
         for topic, partitions in topics.items() if isinstance(topics, Mapping) else topics:
-            if not isinstance(topic, str):
-                message = f"it assigned partitions of {topic!r}, which is not a topic name"
-                raise TypeError(message)
-            count = group.partitions_per_topic.get(topic, 0)
-            # With one more than there are, one is wrong: a list without an end would fill the memory.
-            numbers = tuple(map(index, islice(partitions, count + 1)))
-            _check_numbers(topic, numbers, count, given.setdefault(topic, set()))
+            counts[topic] = group.partitions_per_topic.get(topic, 0)
+            numbers = (*result[member_id].get(topic, ()), *map(index, partitions))
             if numbers:
-                result[member_id][str(topic)] = (*result[member_id].get(topic, ()), *numbers)
+                result[member_id][topic] = numbers
+    for wrong in violations(result, {}, counts):
+        how = "twice" if wrong.kind == DOUBLY_ASSIGNED else f"which has {counts[wrong.topic]} partitions"
+        message = f"it assigned partition {wrong.partition} of topic {str(wrong.topic)[:100]!r}, {how}"
+        raise ValueError(message)
     return result
 
 
-def _check_numbers(topic: str, numbers: Iterable[int], count: int, given: set[int]) -> None:
-    """Check a member's partitions of one topic, and add them to those that are given."""
-    for number in numbers:
-        if not 0 <= number < count:
-            message = f"it assigned partition {number} of topic {topic[:100]!r}, which has {count} partitions"
-            raise ValueError(message)
-        if number in given:
-            message = f"it assigned partition {number} of topic {topic[:100]!r} twice"
-            raise ValueError(message)
-        given.add(number)
-
-
-def _said(error: BaseException) -> str:
+def _in_a_line(error: BaseException) -> str:
     """The exception's name and the first line of its text, in characters that UTF-8 can hold."""
-    try:
-        text = str(error)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - it is a user's, too
-        text = "its text cannot be read"
-    first = f"{type(error).__name__}: {text}".strip(": \n").split("\n", maxsplit=1)[0]
+    first = f"{type(error).__name__}: {error}".strip(": \n").split("\n", maxsplit=1)[0]
     return first.encode(errors="backslashreplace").decode()

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from assignors.exceptions import BadPartitionCount, BadTarget, BadUuid, DuplicateMember
+from assignors.hash_map import in_hash_order
 from assignors.model import MAX_PARTITIONS
 
 _LENGTH = 16
@@ -177,6 +178,11 @@ class ServerGroup:
     def homogeneous(self) -> bool:
         """Whether every member subscribes to all subscribed names (`ModernGroup.subscriptionType`)."""
         return len({frozenset(names) for names in self._subscribed}) <= 1
+
+    def in_map_order(self) -> list[ServerMember]:
+        """Members as the coordinator's HashMap iterates them; raises CannotTell if we cannot follow that order."""
+        by_id = {member.member_id: member for member in self.members}
+        return [by_id[member_id] for member_id in in_hash_order(by_id)]
 
     def subscribed(self, member: ServerMember) -> tuple[Uuid, ...]:
         """Ids of a member's existing topics, in its order, once each."""

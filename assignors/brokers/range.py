@@ -12,7 +12,6 @@ from assignors.assignment import Assignment, Partitions
 from assignors.blocks import Blocks, group_by_kind, in_blocks, places_by_topic
 from assignors.brokers.model import ServerGroup, ServerMember, texts_of
 from assignors.exceptions import LeaderWouldFail
-from assignors.hash_map import in_hash_order
 from assignors.order import utf16
 from assignors.steps import CutIntoBlocks, Ordered
 from assignors.trace import OnServer, note, notes
@@ -51,14 +50,11 @@ def _blocks(count: int, takers: int) -> list[range]:
 
 def _in_order(group: ServerGroup) -> list[ServerMember]:
     """Static members by instance id, then dynamic ones by member id."""
-    by_id = {member.member_id: member for member in group.members}
-    if len({m.group_instance_id for m in group.members if m.group_instance_id is not None}) < sum(
-        m.group_instance_id is not None for m in group.members
-    ):
-        # Equal instance ids, which a coordinator never allows, stay in the order of the map.
-        by_id = {member_id: by_id[member_id] for member_id in in_hash_order(by_id)}
+    instances = [m.group_instance_id for m in group.members if m.group_instance_id is not None]
+    # Equal instance ids, which a coordinator never allows, stay in the order of the map.
+    members = group.members if len(set(instances)) == len(instances) else group.in_map_order()
     return sorted(
-        by_id.values(),
+        members,
         key=lambda member: (
             (1, utf16(member.member_id)) if member.group_instance_id is None else (0, utf16(member.group_instance_id))
         ),
@@ -76,16 +72,15 @@ def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
     if not group.members:
         reason = "the broker's range before 3.9 throws NoSuchElementException on a group without members"
         raise LeaderWouldFail(reason)
-    by_id = {member.member_id: member for member in group.members}
     takers: dict[str, list[str]] = {}
-    for member_id in in_hash_order(by_id):
-        for uuid in group.subscribed(by_id[member_id]):
-            takers.setdefault(uuid.text, []).append(member_id)
+    for member in group.in_map_order():
+        for uuid in group.subscribed(member):
+            takers.setdefault(uuid.text, []).append(member.member_id)
     had = {
         member.member_id: {group.uuids[topic_id].text: sorted(set(parts)) for topic_id, parts in member.target}
         for member in group.members
     }
-    result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in by_id}
+    result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in had}
     for topic_id in sorted(takers):
         had_here = {member_id: had[member_id].get(topic_id, []) for member_id in takers[topic_id]}
         dealt = _deal(group.counts[topic_id], had_here)

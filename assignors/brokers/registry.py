@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup
 from assignors.brokers.range import cut_ranges, cut_ranges_keeping_the_target
 from assignors.brokers.uniform_heterogeneous import deal_and_balance
-from assignors.brokers.uniform_homogeneous import keep_and_fill, keep_and_fill_giving_extras_back
+from assignors.brokers.uniform_homogeneous import keep_and_fill
 from assignors.brokers.uniform_sticky import deal_and_move
 from assignors.exceptions import CannotTell, UnknownLibrary, UnknownStrategy
 from assignors.strategy import JAVA, Library, Release, parse_library
@@ -39,9 +40,9 @@ _ERAS: dict[str, tuple[tuple[Release, _Recompute], ...]] = {
         ((3, 8), cut_ranges_keeping_the_target),
     ),
     "server-uniform": (
-        ((4, 0, 1), _uniform(keep_and_fill_giving_extras_back, deal_and_balance)),
-        ((4, 0), _uniform(keep_and_fill, deal_and_balance)),
-        ((3, 8), _uniform(keep_and_fill, deal_and_move)),
+        ((4, 0, 1), _uniform(partial(keep_and_fill, gives_back=True), deal_and_balance)),
+        ((4, 0), _uniform(partial(keep_and_fill, gives_back=False), deal_and_balance)),
+        ((3, 8), _uniform(partial(keep_and_fill, gives_back=False), deal_and_move)),
     ),
 }
 

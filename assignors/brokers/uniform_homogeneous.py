@@ -8,7 +8,6 @@ of pieces, and each member takes a slice of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -16,35 +15,28 @@ import numpy as np
 from assignors.assignment import Assignment, Partitions
 from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.exceptions import LeaderWouldFail
-from assignors.hash_map import in_hash_map, in_hash_order, in_hash_set
+from assignors.hash_map import in_hash_map, in_hash_set
 from assignors.steps import Shares
 from assignors.trace import OnServer, notes
 
 _Piece = tuple[str, Sequence[int]]
 
 
-def keep_and_fill(group: ServerGroup) -> Assignment:
-    """Before 4.0.1: the first members of the map may have one more, whether they had that many or not."""
-    return _keep_and_fill(group, give_back=False)
+def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
+    """The assignment of 3.8 and later.
 
+    Args:
+        group: At least one member.
+        gives_back: Since 4.0.1 (KAFKA-18688): a member below its quota leaves the extra one to a later member that may
+            have it. Before, the first members of the map may have one more, whether they had that many or not.
 
-def keep_and_fill_giving_extras_back(group: ServerGroup) -> Assignment:
-    """Since 4.0.1 (KAFKA-18688): a member below its quota leaves the extra one to a later member that may have it."""
-    return _keep_and_fill(group, give_back=True)
-
-
-@dataclass(slots=True)
-class _Unfilled:
-    member_id: str
-    lack: int
-
-
-def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
-    """Raises LeaderWouldFail if partitions are left over, CannotTell if we cannot follow the order of a map."""
-    by_id = {member.member_id: member for member in group.members}
-    result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in by_id}
-    order = in_hash_order(by_id)
-    first = by_id[order[0]]
+    Raises:
+        LeaderWouldFail: Partitions are left over.
+        CannotTell: We cannot follow the order of a map.
+    """
+    result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
+    order = group.in_map_order()
+    first = order[0]
     subscribed = group.subscribed(first)
     # `TopicIds.size()`, which determines the table size, counts all names, including those without a topic.
     in_set = in_hash_set([uuid.code for uuid in subscribed], listed=len(set(first.topics)))
@@ -59,14 +51,14 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
                 of_topic.lists.append(partitions)
     rest: list[_Piece] = [(topic_id, of_topic.unassigned()) for topic_id, of_topic in had.items()]
     quota, extras = divmod(sum(group.counts[topic_id] for topic_id in topics), len(order))
-    unfilled: list[_Unfilled] = []
+    unfilled: list[tuple[str, int]] = []
     log = notes()
     if log is not None:
         log.append(Shares(quota * len(order) + extras, len(order)))
-    for position, member_id in enumerate(order):
-        lack, extra = quota, extras > 0
-        lack += extra
-        for topic_id, partitions in _in_map_order(group, by_id[member_id]):
+    for position, member in enumerate(order):
+        member_id, extra = member.member_id, extras > 0
+        lack = quota + extra
+        for topic_id, partitions in _in_map_order(group, member):
             of_topic = had.get(topic_id)
             if of_topic is None:
                 continue
@@ -82,12 +74,12 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
                 result[member_id][topic_id] = kept
                 if log is not None:
                     log.append(OnServer("kept", "share", [(topic_id, p, member_id) for p in kept]))
-        if extra and not (give_back and lack > 0 and len(order) - position > extras):
+        if extra and not (gives_back and lack > 0 and len(order) - position > extras):
             extras -= 1
         elif extra:
             lack -= 1
         if lack > 0:
-            unfilled.append(_Unfilled(member_id, lack))
+            unfilled.append((member_id, lack))
     _fill(result, unfilled, rest)
     return result
 
@@ -138,13 +130,14 @@ def _in_set_order(partitions: Sequence[int], listed: int) -> list[int]:
     return list(map(partitions.__getitem__, in_hash_set(codes, listed)))
 
 
-def _fill(result: dict[str, dict[str, Partitions]], unfilled: Sequence[_Unfilled], rest: Sequence[_Piece]) -> None:
+def _fill(
+    result: dict[str, dict[str, Partitions]], unfilled: Sequence[tuple[str, int]], rest: Sequence[_Piece]
+) -> None:
     pieces = iter(rest)
     topic_id, piece = next(pieces, ("", ()))
     start = 0
-    for member in unfilled:
-        owned = result[member.member_id]
-        lack = member.lack
+    for member_id, lacks in unfilled:
+        owned, lack = result[member_id], lacks
         while lack > 0:
             if start == len(piece):
                 following = next(pieces, None)
@@ -157,7 +150,7 @@ def _fill(result: dict[str, dict[str, Partitions]], unfilled: Sequence[_Unfilled
             start += len(part)
             lack -= len(part)
             if part and (log := notes()) is not None:
-                log.append(OnServer("given", "fill", [(topic_id, p, member.member_id) for p in part]))
+                log.append(OnServer("given", "fill", [(topic_id, p, member_id) for p in part]))
             earlier = owned.get(topic_id)
             owned[topic_id] = part if earlier is None else list(dict.fromkeys(chain(earlier, part)))
     if start < len(piece) or any(piece for _, piece in pieces):

@@ -18,7 +18,6 @@ from assignors.assignment import Assignment, Partitions
 from assignors.blocks import places_by_topic
 from assignors.brokers.model import ServerGroup, ServerMember, Uuid, texts_of
 from assignors.exceptions import LeaderWouldFail
-from assignors.hash_map import in_hash_order
 from assignors.work import spend
 
 NOBODY = -1
@@ -80,8 +79,7 @@ def kept(group: ServerGroup) -> CurrentOwners:
         LeaderWouldFail: A member had a partition that the topic does not have.
         CannotTell: We cannot follow the order of the member map.
     """
-    by_id = {member.member_id: member for member in group.members}
-    members = [by_id[member_id] for member_id in in_hash_order(by_id)]
+    members = group.in_map_order()
     wanted = [group.subscribed(member) for member in members]
     subscribers = places_by_topic(wanted, texts_of)
     counts = np.array([group.counts[topic] for topic in subscribers], dtype=np.int64)

@@ -14,9 +14,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from assignors.assignment import Assignment, Partitions
-from assignors.brokers.model import ServerGroup, ServerMember, Uuid
+from assignors.blocks import places_by_topic
+from assignors.brokers.model import ServerGroup, texts_of
 from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.hash_map import in_hash_map, in_hash_order
+from assignors.hash_map import in_hash_map
 from assignors.order import utf16
 from assignors.trace import OnServer, note
 from assignors.work import spend
@@ -49,43 +50,36 @@ class _Dealing:
     """
 
     def __init__(self, group: ServerGroup) -> None:
-        by_id = {member.member_id: member for member in group.members}
-        self.member_ids = in_hash_order(by_id)
         self._group = group
-        self._members: list[ServerMember] = [by_id[member_id] for member_id in self.member_ids]
-        self._wanted = [group.subscribed(member) for member in self._members]
-        self.subscribers: dict[Uuid, list[int]] = {}
-        for number, topics in enumerate(self._wanted):
-            for topic in topics:
-                self.subscribers.setdefault(topic, []).append(number)
-        # Topics with the same subscribers share a number.
-        numbers: dict[tuple[int, ...], int] = {}
-        self._alike = {
-            topic: numbers.setdefault(tuple(of_topic), len(numbers)) for topic, of_topic in self.subscribers.items()
-        }
-        self._counts = {topic: group.counts[topic.text] for topic in self.subscribers}
+        self._members = group.in_map_order()
+        self.member_ids = [member.member_id for member in self._members]
+        listed = [group.subscribed(member) for member in self._members]
+        # Topics with the same subscribers share one list.
+        self.subscribers = places_by_topic(listed, texts_of)
+        self._wanted = [texts_of(topics) for topics in listed]
+        self._counts = group.counts
         in_order = sorted(range(len(self._members)), key=lambda number: utf16(self.member_ids[number]))
         # Members are compared by size, then by id.
         self._rank = {number: rank for rank, number in enumerate(in_order)}
         self._sizes = [0] * len(self._members)
         self._most = [sum(self._counts[topic] for topic in topics) for topics in self._wanted]
-        self._has: list[dict[Uuid, set[int]]] = [{} for _ in self._members]
-        self._owners: dict[Uuid, list[int | None]] = {topic: [None] * count for topic, count in self._counts.items()}
+        self._has: list[dict[str, set[int]]] = [{} for _ in self._members]
+        self._owners: dict[str, list[int | None]] = {topic: [None] * self._counts[topic] for topic in self.subscribers}
         # Members below their maximum, among which the class searches a new owner.
         self._open = {number for number in range(len(self._members)) if self._most[number] > 0}
         self._partitions = self._sorted_partitions()
-        self._moved: set[tuple[Uuid, int]] = set()
-        self._moves: set[tuple[Uuid, int, int]] = set()
+        self._moved: set[tuple[str, int]] = set()
+        self._moves: set[tuple[str, int, int]] = set()
         self._contested = False
         self._checks_left = MOST_CHECKS
 
     def keep_targets(self) -> None:
         """Let members keep their partitions of topics they still subscribe to, even those that another one had too."""
         for number, member in enumerate(self._members):
-            wanted = {topic.text: topic for topic in self._wanted[number]}
+            wanted = frozenset(self._wanted[number])
             for topic_id, partitions in member.target:
-                topic = wanted.get(self._group.uuids[topic_id].text)
-                if topic is None:
+                topic = self._group.uuids[topic_id].text
+                if topic not in wanted:
                     continue
                 for partition in set(partitions):
                     if 0 <= partition < self._counts[topic]:
@@ -100,12 +94,13 @@ class _Dealing:
         for topic, partition in self._partitions:
             if self._owners[topic][partition] is not None:
                 continue
-            key = self._alike[topic]
-            heap = heaps.get(key)
+            subscribers = self.subscribers[topic]
+            heap = heaps.get(id(subscribers))
             if heap is None:
-                subscribers = self.subscribers[topic]
                 spend(len(subscribers))
-                heap = heaps[key] = [(self._sizes[number], self._rank[number], number) for number in subscribers]
+                heap = heaps[id(subscribers)] = [
+                    (self._sizes[number], self._rank[number], number) for number in subscribers
+                ]
                 heapq.heapify(heap)
             number = self._least(heap)
             if number is None:
@@ -130,12 +125,12 @@ class _Dealing:
                         return
                     smallest.clear()
                 moved = False
-                key = self._alike[topic]
-                if key not in smallest:
-                    smallest[key] = min(self._sizes[number] for number in self.subscribers[topic])
-                    self._count_checks(len(self.subscribers[topic]))
+                subscribers = self.subscribers[topic]
+                if id(subscribers) not in smallest:
+                    smallest[id(subscribers)] = min(self._sizes[number] for number in subscribers)
+                    self._count_checks(len(subscribers))
                 owner = self._owners[topic][partition]
-                if owner is not None and self._sizes[owner] > smallest[key] + 1:
+                if owner is not None and self._sizes[owner] > smallest[id(subscribers)] + 1:
                     self._move(topic, partition, owner)
                     modified = moved = True
 
@@ -143,23 +138,25 @@ class _Dealing:
         """The resulting assignment."""
         result: dict[str, dict[str, Partitions]] = {}
         for member_id, has in zip(self.member_ids, self._has, strict=True):
-            result[member_id] = {topic.text: sorted(partitions) for topic, partitions in has.items() if partitions}
+            result[member_id] = {topic: sorted(partitions) for topic, partitions in has.items() if partitions}
         return result
 
-    def _sorted_partitions(self) -> list[tuple[Uuid, int]]:
+    def _sorted_partitions(self) -> list[tuple[str, int]]:
         """All partitions: most partitions per subscriber first, then fewest subscribers, then lowest number.
 
         Partitions that are equal in all three (of different topics) stay in the order of a HashSet of
         `TopicIdPartition`, filled topic by topic in the order of a HashSet of ids.
         """
         listed = list(self.subscribers)
-        topics = [listed[position] for position in in_hash_map([topic.code for topic in listed])]
+        codes_of = [self._group.uuids[topic].code for topic in listed]
+        in_map = in_hash_map(codes_of)
+        topics = [listed[position] for position in in_map]
         counts = [self._counts[topic] for topic in topics]
         if not sum(counts):
             return []
         of_topic = np.repeat(np.arange(len(topics)), counts)
         number = np.concatenate([np.arange(count) for count in counts])
-        codes = np.asarray([31 * (31 + topic.code) & 0xFFFFFFFF for topic in topics], dtype=np.int64)
+        codes = np.asarray([31 * (31 + codes_of[position]) & 0xFFFFFFFF for position in in_map], dtype=np.int64)
         hashes = ((codes[of_topic] + number) & 0xFFFFFFFF).tolist()
         subscribers = np.asarray([len(self.subscribers[topic]) for topic in topics])
         ratio = np.asarray(counts) / subscribers
@@ -187,13 +184,13 @@ class _Dealing:
                 return number
         return None
 
-    def _give(self, topic: Uuid, partition: int, number: int) -> None:
+    def _give(self, topic: str, partition: int, number: int) -> None:
         self._has[number].setdefault(topic, set()).add(partition)
         if 0 <= partition < self._counts[topic]:
             self._owners[topic][partition] = number
         self._resize(number, 1)
 
-    def _remove(self, topic: Uuid, partition: int, number: int) -> None:
+    def _remove(self, topic: str, partition: int, number: int) -> None:
         has = self._has[number].get(topic)
         if has is not None:
             has.discard(partition)
@@ -206,7 +203,7 @@ class _Dealing:
         else:
             self._open.discard(number)
 
-    def _move(self, topic: Uuid, partition: int, owner: int) -> None:
+    def _move(self, topic: str, partition: int, owner: int) -> None:
         spend(len(self.subscribers[topic]))
         takers = self._open.intersection(self.subscribers[topic])
         if not takers:
@@ -222,10 +219,10 @@ class _Dealing:
         self._remove(topic, partition, owner)
         self._give(topic, partition, taker)
 
-    def _note(self, kind: str, why: str, topic: Uuid, partition: int, number: int, source: int | None = None) -> None:
+    def _note(self, kind: str, why: str, topic: str, partition: int, number: int, source: int | None = None) -> None:
         ids = self.member_ids
         owner = None if source is None else ids[source]
-        note(lambda: [OnServer(kind, why, [(topic.text, partition, ids[number])], owner)])
+        note(lambda: [OnServer(kind, why, [(topic, partition, ids[number])], owner)])
 
     def _first(self, numbers: Iterable[int]) -> int:
         return min(numbers, key=lambda number: (self._sizes[number], self._rank[number]))

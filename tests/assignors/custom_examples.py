@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 from assignors import Assignment, Group, PartitionRacks
@@ -67,36 +65,15 @@ def meddles(group: Group, partition_racks: PartitionRacks | None) -> Any:
     return {}
 
 
-def empties_the_racks(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    for racks in (partition_racks or {}).values():
-        racks.clear()  # type: ignore[attr-defined]
-    return {}
-
-
 def tells_the_racks(group: Group, partition_racks: PartitionRacks | None) -> Assignment:
     """Takes the partitions with a replica in the rack "east"."""
     racks = {} if partition_racks is None else partition_racks
     return {"a": {topic: [p for p, of in enumerate(racks[topic]) if "east" in of] for topic in racks}}
 
 
-class Unreadable(Exception):
-    """An exception whose text cannot be made."""
-
-    def __str__(self) -> str:
-        return str(self.args[5])
-
-
-def raises_what_cannot_be_read(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    raise Unreadable
-
-
 def raises_half_a_surrogate(group: Group, partition_racks: PartitionRacks | None) -> Any:
     message = "no weight for \ud800"
     raise LookupError(message)
-
-
-def is_cancelled(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    raise asyncio.CancelledError
 
 
 def is_interrupted(group: Group, partition_racks: PartitionRacks | None) -> Any:
@@ -127,19 +104,6 @@ def assigns_beyond(group: Group, partition_racks: PartitionRacks | None) -> Any:
 
 def assigns_below(group: Group, partition_racks: PartitionRacks | None) -> Any:
     return {"a": {"t": [-1]}}
-
-
-def assigns_half_a_surrogate(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return {"a": {"\ud800": [0]}}
-
-
-def assigns_without_end(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    def numbers() -> Iterator[int]:
-        yield from range(10)
-        message = "all of them were asked for"
-        raise AssertionError(message)
-
-    return {"a": {"t": numbers()}}
 
 
 def gives_pairs(group: Group, partition_racks: PartitionRacks | None) -> Any:

@@ -127,24 +127,3 @@ class BalancingStepByStep(Balancing):
         if self.visits > _MOST_VISITS:
             reason = "members claim partitions that do not exist or that another owns too, and the group is large"
             raise CannotTell(reason)
-
-
-def taken_as_unassigned(indexed: IndexedGroup, kept: Sequence[Sequence[int]], partitions: Sequence[int]) -> list[int]:
-    """All partitions minus the kept ones, in a parallel walk: from the first missed kept one on none is matched.
-
-    Args:
-        indexed: The group.
-        kept: What each member keeps.
-        partitions: All partitions, in the order in which they are reassigned.
-    """
-    spend(4 * indexed.total)
-    rows = dict.fromkeys(indexed.topic_and_number(partition)[0] for partition in partitions)
-    position_of = {row: at for at, row in enumerate(rows)}
-    places = ((indexed.topic_and_number(partition), partition) for ids in kept for partition in ids)
-    in_order = sorted((position_of[row], number, partition) for (row, number), partition in places)
-    met: set[int] = set()
-    for *_, partition in in_order:
-        if partition >= indexed.total or partition in met:
-            break
-        met.add(partition)
-    return [partition for partition in partitions if partition not in met]

@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.prior_owners import Claims
@@ -23,7 +24,6 @@ from assignors.work import spend
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
 _UNFILLED = "Java throws: a consumer stays below its quota and no partitions are left"
 _NOTHING_TO_STEAL = "Java throws: some consumers are under capacity but all partitions have been assigned"
-_NOBODY_LEFT = "Java throws: some partitions are unassigned but all consumers are at maximum capacity"
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
     revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
     kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
     note(lambda: [_shares(indexed), Kept(list(kept), racks is not None)])
-    free = _unassigned(indexed, kept)
+    free = np.flatnonzero(unassigned(indexed, kept, np.arange(len(indexed.topics))))
     quotas.under.sort(key=indexed.ranks.__getitem__)
     quotas.exact.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
@@ -88,10 +88,7 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
     if racks is not None:
         free = _deal_by_racks(racks, racks.by_consumers(free), quotas, sizes, placed, counts=sorts_owned)
     _deal(free, quotas, sizes, placed)
-    if not placed:
-        return Dealt(kept, {})
-    ids, takers = (np.concatenate(columns) for columns in zip(*placed, strict=True))
-    return Dealt(_collect(kept, ids, takers), _transfers(ids, takers, revoked, claims.multi, own_count=not sorts_owned))
+    return Dealt(*_dealt(kept, placed, revoked, claims.multi, own_count=not sorts_owned))
 
 
 def _shares(indexed: IndexedGroup) -> Shares:
@@ -136,18 +133,22 @@ def _keep(
     return kept
 
 
-def _unassigned(indexed: IndexedGroup, kept: list[Ids]) -> Ids:
-    """All partitions minus the kept ones, as Java computes it: both sorted, walked in parallel.
+def unassigned(indexed: IndexedGroup, kept: list[Ids], ranks: Ids) -> npt.NDArray[np.bool_]:
+    """Whether each partition is free: all minus the kept ones, as Java computes it: both sorted, walked in parallel.
 
     A kept partition that does not exist, or is kept twice, is never met on the walk. It and all kept ones after it stay
     unmatched, so their partitions count as unassigned.
+
+    Args:
+        indexed: The group.
+        kept: What each member keeps.
+        ranks: Position of each topic in the order in which partitions are sorted.
     """
     taken = np.concatenate(kept)
     free = np.ones(indexed.total, dtype=bool)
     if indexed.phantoms or (taken.size and np.bincount(taken).max() > 1):
         rows = indexed.topics_of(taken)
-        numbers = indexed.numbers_of(taken, rows)
-        order = np.lexsort((numbers, rows))
+        order = np.lexsort((indexed.numbers_of(taken, rows), ranks[rows]))
         before = -1
         for partition in taken[order].tolist():
             if partition >= indexed.total or partition == before:
@@ -156,7 +157,7 @@ def _unassigned(indexed: IndexedGroup, kept: list[Ids]) -> Ids:
             before = partition
     else:
         free[taken] = False
-    return np.flatnonzero(free)
+    return free
 
 
 def _deal_by_racks(
@@ -206,15 +207,17 @@ def _deal_by_racks(
     return np.array(left, dtype=np.int64)
 
 
-def _deal(free: Ids, quotas: _Quotas, sizes: list[int], placed: list[tuple[Ids, Ids]]) -> None:
+def _deal(
+    free: Ids, quotas: _Quotas, sizes: list[int], placed: list[tuple[Ids, Ids]], *, may_steal: bool = False
+) -> None:
     """Fill the members below the quota in turn, then give one each to those that may get one more."""
     under = np.array(quotas.under, dtype=np.int64)
     needs = quotas.low - np.array([sizes[member] for member in quotas.under], dtype=np.int64)
     needed = int(needs.sum())
-    if needed > free.size:
+    if needed > free.size and not may_steal:
         raise LeaderWouldFail(_UNFILLED)
-    if needed:
-        placed.append((free[:needed], _in_turn(under, needs)))
+    if needed and free.size:
+        placed.append((free[:needed], _in_turn(under, needs)[: free.size]))
         _note("share", placed)
     rest = free[needed:]
     if rest.size:
@@ -240,6 +243,16 @@ def _in_turn(members: Ids, needs: Ids) -> Ids:
     turns = np.arange(ends[-1]) - np.repeat(ends - needs, needs)
     result: Ids = np.repeat(members, needs)[np.argsort(turns, kind="stable")]
     return result
+
+
+def _dealt(
+    kept: list[Ids], placed: list[tuple[Ids, Ids]], revoked: Ids, multi: set[int], *, own_count: bool
+) -> tuple[list[Ids], dict[int, int]]:
+    """The members' lists and the transfers, as in `Dealt`."""
+    if not placed:
+        return kept, {}
+    ids, takers = (np.concatenate(columns) for columns in zip(*placed, strict=True))
+    return _collect(kept, ids, takers), _transfers(ids, takers, revoked, multi, own_count=own_count)
 
 
 def _collect(kept: list[Ids], ids: Ids, takers: Ids) -> list[Ids]:
@@ -296,67 +309,39 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
     """
     members = len(indexed.members)
     spend(indexed.total)
-    low, high = indexed.total // members, -(-indexed.total // members)
-    revoked: set[int] = set(claims.multi)  # partitions that change hands when they are placed
-    free = np.ones(indexed.total + len(indexed.phantoms), dtype=bool)
-    free[indexed.total :] = False
-    lists: list[list[int]] = []
-    under: list[int] = []
-    at_low: deque[int] = deque()
+    quotas = _Quotas(indexed.total // members, -(-indexed.total // members), 0)
+    multi = np.array(sorted(claims.multi), dtype=np.int64)
+    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
+    free = np.ones(revoked.size, dtype=bool)
+    kept: list[Ids] = []
     at_high: deque[int] = deque()
-    for member, ids in enumerate(claims.owned):
-        owned = ids.tolist()
-        if claims.multi:
-            owned = [partition for partition in owned if partition not in claims.multi]
-        mine = owned[:high]
-        revoked.update(owned[high:])
+    for member, claimed in enumerate(claims.owned):
+        owned = claimed[~np.isin(claimed, multi)]
+        mine = owned[: quotas.high]
+        revoked[owned[quotas.high :]] = member
         free[mine] = False
-        lists.append(mine)
-        if len(owned) < low:
-            under.append(member)
+        kept.append(mine)
+        if mine.size < quotas.low:
+            quotas.under.append(member)
             continue
-        if len(mine) == low:
-            at_low.append(member)
-        if len(mine) == high:
+        if mine.size == quotas.low:
+            quotas.exact.append(member)
+        if mine.size == quotas.high:
             at_high.append(member)
-    log = notes()
-    note(lambda: [_shares(indexed), Kept([list(mine) for mine in lists], in_racks=False)])
-    under.sort(key=indexed.ranks.__getitem__)
-    unassigned = deque(np.flatnonzero(free).tolist())
-    transfers: dict[int, int] = {}
-
-    def give(partition: int, member: int, why: str) -> None:
-        lists[member].append(partition)
-        if log is not None:
-            log.append(Given(why, [partition], [member]))
-        if partition in revoked:
-            transfers[partition] = member
-
-    while under and unassigned:
-        still = []
-        for position, member in enumerate(under):
-            if not unassigned:
-                still += under[position:]
-                break
-            give(unassigned.popleft(), member, "share")
-            if len(lists[member]) == low:
-                at_low.append(member)
-            else:
-                still.append(member)
-        under = still
-    for member in under:
-        while len(lists[member]) < low:
+    note(lambda: [_shares(indexed), Kept(list(kept), in_racks=False)])
+    quotas.under.sort(key=indexed.ranks.__getitem__)
+    placed: list[tuple[Ids, Ids]] = []
+    _deal(np.flatnonzero(free[: indexed.total]), quotas, [ids.size for ids in kept], placed, may_steal=True)
+    lists, transfers = _dealt(kept, placed, revoked, claims.multi, own_count=True)
+    for member in quotas.under:
+        while lists[member].size < quotas.low:
             if not at_high:
                 raise LeaderWouldFail(_NOTHING_TO_STEAL)
             owner = at_high.popleft()
-            stolen = lists[owner].pop(0)
-            lists[member].append(stolen)
-            if log is not None:
-                log.append(Moved(stolen, owner, member, "share"))
+            stolen = int(lists[owner][0])
+            lists[owner] = lists[owner][1:]
+            lists[member] = np.append(lists[member], stolen)
             transfers[stolen] = member
-        at_low.append(member)
-    for partition in unassigned:
-        if not at_low:
-            raise LeaderWouldFail(_NOBODY_LEFT)
-        give(partition, at_low.popleft(), "extra")
-    return Dealt([np.array(ids, dtype=np.int64) for ids in lists], transfers)
+            if (log := notes()) is not None:
+                log.append(Moved(stolen, owner, member, "share"))
+    return Dealt(lists, transfers)

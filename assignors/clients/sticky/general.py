@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from assignors.clients.sticky.balance import Balancing, Task
-from assignors.clients.sticky.balance_step_by_step import BalancingStepByStep, taken_as_unassigned
-from assignors.clients.sticky.constrained import Dealt
+from assignors.clients.sticky.balance_step_by_step import BalancingStepByStep
+from assignors.clients.sticky.constrained import Dealt, unassigned
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.prior_owners import Claims
@@ -42,17 +42,9 @@ def general(
     if not sound:
         note(lambda: [Untold("members claim partitions that do not exist, or that two of them own")])
     partitions = potential.in_order(indexed)
-    lists = [ids.tolist() for ids in kept]
-    if not sound:
-        unassigned = taken_as_unassigned(indexed, lists, partitions)
-    elif everything.size:
-        taken = np.zeros(indexed.total, dtype=bool)
-        taken[everything] = True
-        listed = np.array(partitions, dtype=np.int64)
-        unassigned = listed[~taken[listed]].tolist()
-    else:
-        unassigned = partitions
-    task = Task(lists, previous, partitions, unassigned, revocation)
+    listed = np.array(partitions, dtype=np.int64)
+    free = unassigned(indexed, kept, np.argsort(potential.topics_in_order()))
+    task = Task([ids.tolist() for ids in kept], previous, partitions, listed[free[listed]].tolist(), revocation)
     balancing = (
         Balancing(indexed, potential, task, racks)
         if sound

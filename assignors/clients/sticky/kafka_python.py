@@ -6,7 +6,7 @@ seed of the leader's process: where the result may depend on it, it is not recom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from assignors.assignment import Assignment, from_pairs
@@ -15,10 +15,16 @@ from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first
 from assignors.clients.sticky.prior_owners import claims_by_generation, two_newest, without_others
-from assignors.clients.sticky.user_data import NOTHING, MemberData, read_kafka_python, read_sticky
+from assignors.clients.sticky.user_data import (
+    NOTHING,
+    MemberData,
+    read_kafka_python,
+    read_sticky,
+    said_in_subscription,
+)
 from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.model import Group
-from assignors.strategy import PartitionRacks
+from assignors.model import Group, Subscription
+from assignors.strategy import PartitionRacks, Recompute
 from assignors.trace import Believed, note
 
 _SEED = "the result depends on the hash seed of the leader's Python process"
@@ -89,46 +95,42 @@ class _BalanceFrom3012(_Balance):
         return *changed, *self._transfer(moved, target)
 
 
-def sticky_before_3_0_12(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python 3.0 to 3.0.11."""
-    return _sticky(group, _Balance)
+def _sticky(read: Callable[[Subscription], MemberData], balance: type[_Balance]) -> Recompute:
+    def recompute(group: Group, _racks: PartitionRacks | None) -> Assignment:
+        indexed = IndexedGroup.of_others(group, group.members)
+        return indexed.assignment_of_sets(_dealt(group, indexed, list(map(read, group.members)), balance))
+
+    return recompute
 
 
-def sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python from 3.0.12 on."""
-    return _sticky(group, _BalanceFrom3012)
+def _read_own(member: Subscription) -> MemberData:
+    return read_kafka_python(member.user_data)
 
 
-def aiokafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """A copy of kafka-python's class before 3.0.12, whose user data are Java's of version 1."""
-    indexed = IndexedGroup.of_others(group, group.members)
-    read = [read_sticky(member.user_data)[0] for member in group.members]
-    data = [NOTHING if said.generation is None else said for said in read]
-    return indexed.assignment_of_sets(_dealt(group, indexed, data, _Balance))
+def _read_javas(member: Subscription) -> MemberData:
+    said, _ = read_sticky(member.user_data)
+    return NOTHING if said.generation is None else said
 
 
-def cooperative_before_3_0_12(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python 3.0 to 3.0.11."""
-    return _cooperative(group, _Balance)
+sticky_before_3_0_12 = _sticky(_read_own, _Balance)
+sticky = _sticky(_read_own, _BalanceFrom3012)
+# A copy of kafka-python's class before 3.0.12, whose user data are Java's of version 1.
+aiokafka = _sticky(_read_javas, _Balance)
 
 
-def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python from 3.0.12 on."""
-    return _cooperative(group, _BalanceFrom3012)
+def _cooperative(balance: type[_Balance]) -> Recompute:
+    def recompute(group: Group, _racks: PartitionRacks | None) -> Assignment:
+        """Leave out partitions that another member had; if two members had one, the later member counts."""
+        indexed = IndexedGroup.of_others(group, group.members)
+        dealt = _dealt(group, indexed, list(map(said_in_subscription, group.members)), balance)
+        given, _ = without_others(indexed, dealt, [member.owned for member in group.members])
+        return from_pairs({m.member_id: sorted(mine) for m, mine in zip(group.members, given, strict=True)})
+
+    return recompute
 
 
-def _sticky(group: Group, balance: type[_Balance]) -> Assignment:
-    indexed = IndexedGroup.of_others(group, group.members)
-    data = [read_kafka_python(member.user_data) for member in group.members]
-    return indexed.assignment_of_sets(_dealt(group, indexed, data, balance))
-
-
-def _cooperative(group: Group, balance: type[_Balance]) -> Assignment:
-    """Leave out partitions that another member had; if two members had one, the later member counts."""
-    indexed = IndexedGroup.of_others(group, group.members)
-    data = [MemberData(m.owned, m.generation) for m in group.members]
-    given, _ = without_others(indexed, _dealt(group, indexed, data, balance), [said.partitions for said in data])
-    return from_pairs({m.member_id: sorted(mine) for m, mine in zip(group.members, given, strict=True)})
+cooperative_before_3_0_12 = _cooperative(_Balance)
+cooperative = _cooperative(_BalanceFrom3012)
 
 
 def _dealt(

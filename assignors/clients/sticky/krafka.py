@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assignors.assignment import Assignment, PartitionId, from_pairs
-from assignors.model import Group, Subscription
+from assignors.clients.sticky.prior_owners import claims_by_generation, two_newest
+from assignors.clients.sticky.user_data import said_in_subscription
+from assignors.model import Group
 from assignors.strategy import PartitionRacks
 from assignors.work import spend
 
@@ -21,7 +23,9 @@ def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
     topics = sorted(frozenset().union(*wanted))
     partitions = [(topic, number) for topic in topics for number in range(group.partitions_per_topic.get(topic, 0))]
     spend(len(partitions) * (len(members) + 2))
-    owner = _owners(members)
+    # The claimant of the highest generation, and of those the first.
+    claims = claims_by_generation([said_in_subscription(member) for member in members], overwriting=None)
+    owner, _ = two_newest(claims, claims)
     lists: list[set[PartitionId]] = [set() for _ in members]
     free = []
     for partition in partitions:
@@ -42,19 +46,6 @@ def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
             for place, (member, of_member) in enumerate(zip(members, lists, strict=True))
         }
     )
-
-
-def _owners(members: Sequence[Subscription]) -> dict[PartitionId, int]:
-    """The claimant of each partition: of the highest generation, and of those the first."""
-    found: dict[PartitionId, tuple[int, int]] = {}
-    for place, member in enumerate(members):
-        generation = -1 if member.generation is None else member.generation
-        for topic, numbers in member.owned:
-            spend(len(numbers))
-            for number in numbers:
-                if (topic, number) not in found or found[topic, number][1] < generation:
-                    found[topic, number] = place, generation
-    return {partition: place for partition, (place, _) in found.items()}
 
 
 def _one_moves(

@@ -18,7 +18,7 @@ from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
 from assignors.clients.sticky.prior_owners import without_others
 from assignors.clients.sticky.racks import rack_info
-from assignors.clients.sticky.user_data import MemberData
+from assignors.clients.sticky.user_data import said_in_subscription
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
 from assignors.steps import GivenBack
@@ -155,7 +155,7 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
     potential = Potential(indexed, gap=0, counts_topics=False)
     results: list[Assignment] = []
     for partitions in _orders(indexed, potential, existing, previous):
-        note(lambda: [Believed(indexed, existing, list(map(_said, members)), "partition")])
+        note(lambda: [Believed(indexed, existing, list(map(said_in_subscription, members)), "partition")])
         task = Task.keeping(indexed, potential, existing, previous, partitions, in_racks)
         dealt = algorithm(indexed, potential, task, in_racks).result()
         of_order = result | _adjusted(indexed, members, dealt)
@@ -164,10 +164,6 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
     if len(results) > 1:
         raise CannotTell(_TOPIC_ORDER, tuple(results))
     return results[0]
-
-
-def _said(member: Subscription) -> MemberData:
-    return MemberData(member.owned, -1 if member.generation is None else member.generation)
 
 
 def _owners(members: Sequence[Subscription]) -> tuple[dict[PartitionId, int], dict[PartitionId, int]]:

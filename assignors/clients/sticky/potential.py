@@ -61,8 +61,11 @@ class Potential:
 
     def in_order(self, indexed: IndexedGroup) -> list[int]:
         """All partitions, those of topics with fewer consumers first, then by topic and number."""
-        rows = sorted(range(len(indexed.topics)), key=lambda row: (len(self.consumers[row]), row))
-        return partitions_of(indexed, rows)
+        return partitions_of(indexed, self.topics_in_order())
+
+    def topics_in_order(self) -> list[int]:
+        """Topics with fewer consumers first."""
+        return sorted(range(len(self.consumers)), key=lambda row: (len(self.consumers[row]), row))
 
 
 def partitions_of(indexed: IndexedGroup, rows: Sequence[int]) -> list[int]:

@@ -86,6 +86,11 @@ class _Buffer:
         return value
 
 
+def said_in_subscription(member: Subscription) -> MemberData:
+    """A member's claims by its subscription alone: for cooperative strategies of other libraries than Java's."""
+    return MemberData(member.owned, -1 if member.generation is None else member.generation)
+
+
 def read_sticky(data: bytes | None, position: int = 0) -> tuple[MemberData, int]:
     """Read the user data of `sticky` from a position on, as Java does; returns it and the buffer's final position.
 
