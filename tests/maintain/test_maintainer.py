@@ -16,10 +16,11 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from streaming.maintain import Maintainer, NotMaintainedError
 from streaming.maintain import maintainer as module
-from streaming.maintain.engines import DeltaRs, Engine, delta_spark
+from streaming.maintain.engines import DeltaRs, DeltaSpark, Engine, delta_spark
 from streaming.tables import (
     ALL_TABLES,
     RETENTION_COMMIT,
@@ -321,15 +322,15 @@ def test_appends_beside_delta_rs_fail_never_and_no_row_is_lost_or_doubled(lake: 
 
 
 @pytest.mark.spark
-@pytest.mark.java
-def test_delta_spark_joins_the_files_of_a_day_and_vacuums(lake: DeltaLake, writer: Writer) -> None:
+@pytest.mark.xdist_group("recorded")
+def test_delta_spark_joins_the_files_of_a_day_and_vacuums(lake: DeltaLake, writer: Writer, spark: SparkSession) -> None:
     for number in range(3):
         writer.append("lag", row("lag", 0, number, topic="t", partition=0))
     opened = OpenedTable(lake.root, table_named("lag"))
     assert opened.refresh()
-    with delta_spark(None, lake.root) as engine:
-        engine.compact(opened, opened.files()[0].day)
-        engine.vacuum(opened)
+    engine = DeltaSpark(spark.newSession())
+    engine.compact(opened, opened.files()[0].day)
+    engine.vacuum(opened)
     assert LakeReader(lake.root).count("lag") == 3
     assert files_of(lake)["lag"] == 1
 
