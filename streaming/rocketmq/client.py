@@ -1,7 +1,6 @@
 """A client that asks many servers many questions at once, over one connection each, and never waits beyond its time.
 
-It only asks: it sends no heartbeat, so no broker takes it for a member of a group. Everything is done by the thread
-that calls `ask`.
+It only asks: it sends no heartbeat, so no broker takes it for a member of a group.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import ssl
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import TracebackType
@@ -204,6 +204,8 @@ class Client:
         self._tls, self._credentials = tls, credentials
         self._servers: dict[str, _Server] = {}
         self._runner = asyncio.Runner()
+        # The event loop has a thread of its own: the caller's may run one already, as a notebook's does.
+        self._thread = ThreadPoolExecutor(1, "rocketmq")
         self._opaque = 0
 
     def __enter__(self) -> Self:
@@ -216,6 +218,10 @@ class Client:
 
     def close(self) -> None:
         """Close all connections."""
+        self._thread.submit(self._close).result()
+        self._thread.shutdown()
+
+    def _close(self) -> None:
         for server in self._servers.values():
             server.close()
         self._runner.close()
@@ -230,7 +236,7 @@ class Client:
 
         An answer is a frame with whatever code, or the reason why there is none.
         """
-        return self._runner.run(self._ask(_Call(questions, seconds)))
+        return self._thread.submit(self._runner.run, self._ask(_Call(questions, seconds))).result()
 
     async def _ask(self, call: _Call) -> list[Answer]:
         of_server: dict[str, deque[int]] = {}
