@@ -259,6 +259,7 @@ def test_rules_that_would_alert_on_healthy_groups_are_off() -> None:
     assert [rule.name for rule in load_rules(SHIPPED_RULES)] == [name for name in _RULES if name not in off]
 
 
+@pytest.mark.turn(3)
 def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) -> None:
     minute, rounds = 60_000, 130
     # A fleet of twenty members that joins within two minutes, and members that never come to rest.

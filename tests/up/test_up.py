@@ -1,7 +1,7 @@
 """`evenkeel up` against a cluster with a login, started from the installed wheel as a user starts it.
 
-Most tests share one run (the fixture `life`): each process is killed once, then `up` is stopped. They check what the
-run left behind.
+Most tests share one run (the fixture `life`): its processes are killed, then `up` is stopped. They check what the run
+left behind.
 """
 
 from __future__ import annotations
@@ -130,13 +130,14 @@ class _Up:
             pause.wait(0.5)
         return found
 
-    def kill(self, name: str, *words: str) -> None:
-        """Kill all processes of a kind once there is one, and wait for their successor."""
-        old = self.until(lambda: self.of(*words), f"there is no {name}")
-        for process in old:
+    def kill(self, kinds: dict[str, tuple[str, str]]) -> None:
+        """Kill all processes of these kinds at once, and wait for their successors."""
+        old = {name: self.until(lambda words=words: self.of(*words), name) for name, words in kinds.items()}
+        for process in set().union(*old.values()):
             process.kill()
-        self.until(lambda: self.of(*words) - old, f"{name} is not back")
-        self.back.add(name)
+        for name, words in kinds.items():
+            self.until(lambda name=name, words=words: self.of(*words) - old[name], f"{name} is not back")
+            self.back.add(name)
 
     def newest_round(self) -> int:
         self.reader.refresh()
@@ -231,14 +232,13 @@ def life(
             up.until(lambda: up.newest_round() >= 0, "no round")
             run = ["run", "--bootstrap", broker.bootstrap, "--lake", str(up.lake), "--cluster", "mine"]
             second = installed.run("evenkeel", *run, cwd=elsewhere)
-            up.kill("a worker of the job", "pyspark.daemon")
-            for name, module in (
-                ("probe", "streaming.probe"),
-                ("server", "streaming.serve"),
-            ):
-                up.kill(name, "-m", module)
-            up.kill("the job's JVM", "java", "SparkSubmit")
-            up.kill("the job", "-m", "streaming.job")
+            up.kill(
+                {
+                    "probe": ("-m", "streaming.probe"),
+                    "server": ("-m", "streaming.serve"),
+                    "the job's JVM": ("java", "SparkSubmit"),
+                }
+            )
             newest = up.newest_round()
             up.until(lambda: up.newest_round() > newest + 2, "no new round")
             up.until(lambda: _answers(page), "the page does not answer")
@@ -255,7 +255,7 @@ def life(
 
 
 def test_every_process_that_is_killed_is_back(life: _Life) -> None:
-    assert life.up.back == {"a worker of the job", "probe", "server", "the job", "the job's JVM"}
+    assert life.up.back == {"probe", "server", "the job's JVM"}
     files = sorted((life.up.lake / "_logs" / "mine").glob("*.log*"))
     assert [file.stem for file in files] == ["job", "probe", "server", "up"]
     assert life.up.output.rstrip().endswith("all processes have ended")
