@@ -35,10 +35,6 @@ Tell = Callable[..., None]
 
 _LAST_TURN = 9
 
-_SERVERS = frozenset({"_second_broker", "rocketmq", "pair", "object_store"})
-"""Fixtures whose servers are shared by all tests of one group, in one process."""
-
-
 @pytest.hookimpl(trylast=True)  # after pytest-random-order has shuffled them
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes share the tests (`--dist loadgroup`): keep groups whole, and let the longest begin first.
@@ -47,10 +43,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     turn is the earliest `turn` of its tests: 0 for the long tests of `make soak`, 1 for the recorded run, which takes
     two minutes to play, 2 to 5 for others of half a minute or more, 6 for those above ten seconds.
     """
-    alone = [i.nodeid for i in items if _SERVERS & {*i.fixturenames} and not i.get_closest_marker("xdist_group")]  # type: ignore[attr-defined]
-    if alone:
-        message = f"tests with a server of their group need the mark xdist_group: {alone}"
-        raise pytest.UsageError(message)
     if not hasattr(config, "workerinput"):
         return
     turns: dict[str, int] = {}
