@@ -35,6 +35,7 @@ Tell = Callable[..., None]
 
 _LAST_TURN = 9
 
+
 @pytest.hookimpl(trylast=True)  # after pytest-random-order has shuffled them
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes share the tests (`--dist loadgroup`): keep groups whole, and let the longest begin first.
