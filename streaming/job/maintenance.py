@@ -5,6 +5,7 @@ It runs in the thread that waits for the query's end, a piece at a time on one c
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -55,7 +56,10 @@ class JobMaintenance:
         try:
             with only_one(MAINTAINER, self._settings.lake, None, wait=False) as check:
                 for piece in self._maintainer.work(lambda: not stop.is_set()):
-                    _LOG.info("maintenance: %s", line_of(piece))
+                    # The daily upkeep of tables without files to delete is no news.
+                    _LOG.log(
+                        logging.INFO if piece.files or piece.rows else logging.DEBUG, "maintenance: %s", line_of(piece)
+                    )
                     check()
         except SetupError as held:
             _LOG.info("no maintenance by this job for %d minutes: %s", _NOTHING_S / 60, held)
