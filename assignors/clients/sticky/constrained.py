@@ -23,6 +23,7 @@ from assignors.work import spend
 
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
 _UNFILLED = "Java throws: a consumer stays below its quota and no partitions are left"
+_NOBODY_LEFT = "Java throws: some partitions are unassigned but all consumers are at maximum capacity"
 _NOTHING_TO_STEAL = "Java throws: some consumers are under capacity but all partitions have been assigned"
 
 
@@ -210,7 +211,10 @@ def _deal_by_racks(
 def _deal(
     free: Ids, quotas: _Quotas, sizes: list[int], placed: list[tuple[Ids, Ids]], *, may_steal: bool = False
 ) -> None:
-    """Fill the members below the quota in turn, then give one each to those that may get one more."""
+    """Fill the members below the quota in turn, then give one each to those that may get one more.
+
+    With `may_steal`, as before 3.0, members that stay below the quota take partitions from others afterwards.
+    """
     under = np.array(quotas.under, dtype=np.int64)
     needs = quotas.low - np.array([sizes[member] for member in quotas.under], dtype=np.int64)
     needed = int(needs.sum())
@@ -225,7 +229,7 @@ def _deal(
         reached = under[np.argsort(needs, kind="stable")]
         queue = np.concatenate((np.array(quotas.exact, dtype=np.int64), reached))
         if rest.size > queue.size:
-            raise LeaderWouldFail(_NO_MORE)
+            raise LeaderWouldFail(_NOBODY_LEFT if may_steal else _NO_MORE)
         placed.append((rest, queue[: rest.size]))
         _note("extra", placed)
 
