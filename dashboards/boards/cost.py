@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,10 +11,10 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.charts import moment_of
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, View, by_group, key, total
+from dashboards.page.board import TIMES, Board, View, by_group, total
 from dashboards.spans import RANGES, Range
 
-__all__ = ["ADVICE", "COST", "CostSource", "saving", "source_of", "sums"]
+__all__ = ["ADVICE", "COST", "CostSource", "saving", "source_of", "stopped", "summed"]
 
 _SHOWN: Final = 100
 
@@ -51,7 +51,7 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
     "delayed": ("records_delayed_min", True),
     "group": ("group_id", False),
 }
-"""Column, and whether the largest comes first, by the value of `sort`: first those of `_FIGURES`, in their order."""
+"""Column, and whether the largest comes first, by the value of `sort`."""
 
 _KINDS: Final = (
     "static_membership",
@@ -94,33 +94,15 @@ def source_of(span: Range) -> CostSource:
     )
 
 
-def sums(rows: Sequence[Row] | None, before: Sequence[Row] | None) -> list[tuple[str, str, str, str | None]]:
-    """The figures of all groups together: word, value, explanation, and the value of the time before.
-
-    Args:
-        rows: Rows of cost.sql; None where they are not known.
-        before: Those of the time before; None where nobody asks for them.
-    """
-    return [
-        (
-            word,
-            words.DASH if rows is None else say(_total(rows)),
-            title,
-            # Without a row it is not known whether nothing happened, or nothing was kept.
-            None if before is None else say(_total(before)) if before else words.DASH,
-        )
-        for word, title, say in _FIGURES
-    ]
-
-
-def _total(rows: Sequence[Row]) -> Row:
+def summed(rows: Sequence[Row]) -> Row:
     """Sums of the columns of cost.sql; where an upper bound is not known of one row, it is not known of all."""
-    found = {column: 0 if not rows else total(rows, column) for column in _COLUMNS}
+    found = {column: total(rows, column) if rows else 0 for column in _COLUMNS}
     unknown = [column for column in _COLUMNS if column.endswith("_max") and any(row[column] is None for row in rows)]
     return found | dict.fromkeys(unknown)
 
 
-def _stopped(row: Row) -> str:
+def stopped(row: Row) -> str:
+    """How many partitions were stopped for nothing by a row of cost.sql, and of how many rebalances nobody knows."""
     known, unknown = row["partitions_stopped_unmoved"], row["stopped_unknown"]
     if not unknown:
         return words.number(known)
@@ -132,48 +114,6 @@ _COLUMNS: Final = (
     "rebalances", "unassigned_partition_seconds_min", "unassigned_partition_seconds_max", "partitions_moved",
     "moves_avoidable", "partitions_stopped_unmoved", "stopped_unknown", "records_delayed_min", "records_delayed_max",
 )  # fmt: skip
-
-_FIGURES: Final[Sequence[tuple[str, str, Callable[[Row], str]]]] = (
-    ("rebalances", "decisions that gave partitions out", lambda row: words.number(row["rebalances"])),
-    (
-        "unassigned, partition-s",
-        "time that partitions had no owner, summed over partitions, as bounds, and about how long where they agree",
-        lambda row: words.between(
-            row["unassigned_partition_seconds_min"], row["unassigned_partition_seconds_max"], words.seconds
-        ),
-    ),
-    ("partitions moved", "from one owner to another", lambda row: words.number(row["partitions_moved"])),
-    (
-        "more than needed",
-        "moves beyond the fewest that could have balanced the group",
-        lambda row: words.number(row["moves_avoidable"]),
-    ),
-    (
-        "stopped, not moved",
-        "partitions that nobody read during an eager rebalance although they kept their owner",
-        _stopped,
-    ),
-    (
-        "records delayed",
-        "records that arrived while their partition had no owner, as bounds",
-        lambda row: words.between(row["records_delayed_min"], row["records_delayed_max"], words.number),
-    ),
-)
-"""Word, explanation, and how to say it of a row with the columns of cost.sql."""
-
-
-def _causes(rows: Sequence[Row], before: Sequence[Row] | None, kind: str) -> list[tuple[Row, str, str | None]]:
-    """Causes or protocols, each with its explanation and the number of the time before."""
-    earlier = {row["name"]: row["rebalances"] for row in before or () if row["kind"] == kind}
-    return [
-        (
-            row,
-            _CAUSES.get(row["name"], ""),
-            None if before is None else words.number(earlier.get(row["name"], 0)) if before else words.DASH,
-        )
-        for row in rows
-        if row["kind"] == kind
-    ]
 
 
 def _reach(source: CostSource, rows: Sequence[Row]) -> datetime | None:
@@ -187,25 +127,28 @@ def _reach(source: CostSource, rows: Sequence[Row]) -> datetime | None:
 def _cost(view: View) -> Mapping[str, Any]:
     source = source_of(view.span)
     everyone, causes = source.rows(view, "cost", source.span), source.rows(view, "cost_causes", source.span)
-    rows, before, causes_before = view.owned(everyone), None, None
+    rows = view.owned(everyone)
+    before: Sequence[Row] = ()
+    causes_before: Sequence[Row] = ()
     if view.compared:
         before = view.owned(source.rows(view, "cost", source.span.before))
         causes_before = source.rows(view, "cost_causes", source.span.before)
     # Roll-ups without a row: nothing was decided, or they are not written yet.
     known = bool(rows) or not (source.suffix or view.unread)
-    earlier = by_group(before or ())
     return {
         "owners": view.owner_chips({row["group_id"] for row in everyone}),
         "known": known,
         "source": {"": "", "_hours": "by hour", "_days": "by day"}[source.suffix],
         "reach": _reach(source, rows),
-        "sums": sums(rows if known else None, before),
-        "causes": (
-            ("By cause", _causes(causes, causes_before, "cause"), "No rebalance has a known cause."),
-            ("By protocol", _causes(causes, causes_before, "protocol"), "Of no rebalance the protocol is known."),
-        ),
-        "columns": [(*figure, sort) for figure, sort in zip(_FIGURES, _SORTS, strict=False)],
-        "groups": [(row, earlier.get(key(row))) for row in view.ordered(rows, _SORTS)[: view.most]],
+        "sums": summed(rows) if known else None,
+        # Without a row it is not known whether nothing happened, or nothing was kept.
+        "before": summed(before) if before else None,
+        "stopped": stopped,
+        "causes": causes,
+        "causes_before": {(row["kind"], row["name"]): row["rebalances"] for row in causes_before},
+        "meant": _CAUSES,
+        "groups": view.ordered(rows, _SORTS)[: view.most],
+        "earlier": by_group(before),
         "number": len(rows),
     }
 

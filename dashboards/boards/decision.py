@@ -52,7 +52,7 @@ def _fill(view: View) -> Mapping[str, Any]:
     return {
         **links,
         "decision": decision,
-        "facts": _facts(decision),
+        "delayed": _delayed(decision),
         "owners": owners(members, verdict, partitions),
         "strategies": strategies(what_if, verdict),
         "explained": explained_of(explained[:_MOST_TOPICS]),
@@ -90,63 +90,6 @@ def _named(view: View) -> tuple[str, str]:
         message = "Several clusters are watched: add ?cluster= and a name to the address."
         raise NotThereError(message)
     return view.cluster or view.clusters[0], asked
-
-
-def _facts(decision: Row) -> list[tuple[str, str, str]]:
-    least = words.number(decision["partitions_moved_optimal"])
-    facts = [
-        ("verdict", words.verdict(decision["verdict"] or "pending", decision["basis"]), decision["reason"] or ""),
-        (
-            "moves",
-            words.number(decision["partitions_moved"]),
-            f"the fewest that could have balanced the group: {least}",
-        ),
-        ("fewest possible", least, ""),
-        (
-            "unassigned, partition-s",
-            words.between(
-                decision["unassigned_partition_seconds_min"],
-                decision["unassigned_partition_seconds_max"],
-                words.seconds,
-            ),
-            "time without an owner, summed over partitions",
-        ),
-        ("records delayed", _delayed(decision), "records that arrived while partitions had no owner"),
-        (
-            "stopped, not moved",
-            words.number(decision["partitions_stopped_unmoved"]),
-            "partitions that nobody read meanwhile although they kept their owner",
-        ),
-        *_when(decision),
-        (
-            "members awaited since",
-            words.time(decision["preparing_since"]),
-            "until they join again they may go on, and no API shows which have: only the upper bound has this time",
-        ),
-        ("members", words.number(decision["members"]), ""),
-        ("partitions", words.number(decision["partitions"]), ""),
-        ("generation", words.number(decision["generation"]), ""),
-        ("strategy", words.cut(decision["strategy"] or words.DASH, 32), decision["strategy"] or ""),
-        ("protocol", words.cut(decision["rebalance_protocol"] or words.DASH, 24), "how members rebalanced"),
-        ("recomputed as", words.cut(decision["matching_library"] or words.DASH, 32), ""),
-        (
-            "nearest",
-            words.cut(decision["nearest_library"] or words.DASH, 32),
-            f"its result differs in {words.counted(decision['nearest_differing'] or 0, 'partition')}",
-        ),
-    ]
-    return [fact for fact in facts if fact[1] != words.DASH or fact[0] not in {"members awaited since", "nearest"}]
-
-
-def _when(decision: Row) -> list[tuple[str, str, str]]:
-    """When members had joined, or between which times a decision that was only seen was made."""
-    joined, low, high = (decision[name] for name in ("join_completed_time", "decided_time_min", "decided_time_max"))
-    if joined is not None:
-        return [("all had joined", words.time(joined), "then the leader computed the assignment")]
-    if high is None:
-        return []
-    after = "" if low is None else f"after {words.time(low)}, "
-    return [("decided", f"{after}before {words.time(high)}", "seen in rounds: no record has the time")]
 
 
 def _delayed(decision: Row) -> str:

@@ -31,6 +31,13 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 
 
+def _counts(rows: Iterable[Row]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[row["verdict"]] += row["verdicts"]
+    return counts
+
+
 def _sum(rows: Iterable[Row]) -> int:
     return sum(row["verdicts"] for row in rows)
 
@@ -106,19 +113,21 @@ def _fill(view: View) -> Mapping[str, Any]:
     step = step_of(span, _MOST_BARS)
     everyone = view.rows("verdict_groups", span)
     rows = view.owned(everyone)
-    before = view.owned(view.rows("verdict_groups", span.before)) if view.compared else None
+    before = None
+    if view.compared:
+        # Without a row it is not known whether nothing was decided, or nothing was kept.
+        rows_before = view.owned(view.rows("verdict_groups", span.before))
+        before = _figures(rows_before) if rows_before else {}
     each = "yes" if view.address.text("owner") else "no"
     steps = view.owned(view.rows("verdict_steps", span, step=step, each=each))
     read = view.rows("verdicts", span, verdict=verdict or "drifted", most=_MOST)
     listed, drifted, wrong = view.owned(read), drifted_groups(rows), mismatches(rows)
-    counts: Counter[str] = Counter()
-    for row in rows:
-        counts[row["verdict"]] += row["verdicts"]
     return {
         "owners": view.owner_chips({row["group_id"] for row in everyone}),
-        "verdicts": view.chips("verdict", _WORDS, counts),
+        "verdicts": view.chips("verdict", _WORDS, _counts(rows)),
         "says": _WORDS,
-        "sums": _sums(rows, before, known="verdict_groups" not in view.unread),
+        "sums": _figures(rows),
+        "before": before,
         "plot": count_plot(steps, span, step, _WORDS, "verdict"),
         "step": step,
         "groups": drifted[:_SHOWN],
@@ -138,36 +147,17 @@ def _fill(view: View) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def _sums(rows: Sequence[Row], before: Sequence[Row] | None, *, known: bool) -> list[tuple[Any, ...]]:
-    def verdicts(*names: str) -> Any:
-        return lambda found: _sum(row for row in found if row["verdict"] in names)
-
-    figures = (
-        ("judged", verdicts(*_WORDS), "decisions with a verdict"),
-        (
-            "drifted",
-            verdicts("drifted"),
-            "two owners, a broken promise, another strategy than configured, or other clients than declared",
-        ),
-        ("groups that drifted", lambda found: len(drifted_groups(found)), ""),
-        ("not recomputed", verdicts("unverified"), "an exact recomputation is not possible"),
-        ("as expected", verdicts("identical"), "recomputed, and equal"),
-        (
-            "other strategy",
-            lambda found: sum(row["mismatches"] for row in found),
-            "decisions with another strategy than the configured one",
-        ),
-    )
-    return [
-        (
-            word,
-            words.number(of(rows)) if known else words.DASH,
-            title,
-            # Without a row it is not known whether nothing was decided, or nothing was kept.
-            None if before is None else words.number(of(before)) if before else words.DASH,
-        )
-        for word, of, title in figures
-    ]
+def _figures(rows: Sequence[Row]) -> dict[str, int]:
+    """The sums above the board, by their words."""
+    verdicts = _counts(rows)
+    return {
+        "judged": sum(verdicts[word] for word in _WORDS),
+        "drifted": verdicts["drifted"],
+        "groups that drifted": len(by_group(row for row in rows if row["verdict"] == "drifted")),
+        "not recomputed": verdicts["unverified"],
+        "as expected": verdicts["identical"],
+        "other strategy": sum(row["mismatches"] for row in rows),
+    }
 
 
 def _states(view: View) -> Any:

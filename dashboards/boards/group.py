@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
@@ -11,12 +10,11 @@ from dashboards.boards.alerts import firing
 from dashboards.boards.decision import strategies
 from dashboards.boards.owners import lag_by_member, owners
 from dashboards.boards.rebalances import decided, timeline
-from dashboards.boards.states import HeldValue, since_of, states, states_within
+from dashboards.boards.states import since_of, states, states_within
 from dashboards.charts import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, key, name_of
 from dashboards.spans import RANGES, Range
-from streaming.terminal import age
 
 __all__ = ["BOARD", "history_of", "named_group"]
 
@@ -31,6 +29,15 @@ _SOURCE_TITLES: Final = {
     "rocketmq": "every name server, broker and client is asked: changes between two rounds are seen as one; RocketMQ "
     "has no generations and no leader, and how often offsets were committed is not known (docs/rocketmq.md)",
 }
+
+_EXTREMES: Final[Mapping[Callable[[Sequence[Any]], Any], Sequence[str]]] = {
+    min: ("members_min",),
+    max: (
+        "members_max", "imbalance_max", "drifted_count_max", "lost_records_max", "members_beyond_partitions_max",
+    ),
+    sum: ("generations_skipped", "members_beyond_partitions_seconds"),
+}  # fmt: skip
+"""How a column of the roll-ups is taken together over a span."""
 
 # The lag as a chart shows it: an axis to ten at least.
 _LEAST_TOP: Final = 10.0
@@ -71,9 +78,12 @@ def _fill(view: View) -> Mapping[str, Any]:
             *words.reasons(group, view.clock, by_group(view.rows("since")).get(key(group))),
             *words.passing(group, view.clock),
         ],
-        "facts": _facts(group, verdict, view, values),
+        "verdict": verdict,
+        "state_since": since_of(values, "state", group["state"]),
+        "sources": _SOURCES,
+        "source_titles": _SOURCE_TITLES,
         "states": states(group, span, values, history),
-        "in_this_time": _in_this_time(history),
+        "extremes": _extremes(history),
         "alerts": firing(view, group),
         "owners": owners(members, verdict, partitions),
         "broker_lists": view.rows("broker_members", **name) if group["source"] == "rocketmq" else [],
@@ -89,83 +99,19 @@ def _fill(view: View) -> Mapping[str, Any]:
     }
 
 
-def _facts(
-    group: Row, verdict: Row | None, view: View, values: Mapping[str, Sequence[HeldValue]]
-) -> list[tuple[str, str, str]]:
-    since = since_of(values, "state", group["state"])
-    library = verdict["matching_library"] if verdict is not None and verdict["own_verdict"] == "identical" else None
-    read, lost = group["lag_read_committed_total"], group["lost_records"]
-    facts: list[tuple[str, str, str]] = [
-        ("lag", words.number(group["lag_total"]), f"largest of one partition: {words.number(group['lag_max'])}"),
-        ("lag, read committed", words.number(read), "without the records of open transactions"),
-        ("lost records", words.number(lost), "offsets deleted before the group committed past them"),
-        (
-            "behind",
-            words.behind(group["time_behind_seconds_min"], group["time_behind_seconds_max"]),
-            "since when the oldest unread record has waited, as bounds",
-        ),
-        ("members", words.number(group["members"]), ""),
-        ("partitions", words.number(group["partitions"]), f"of {group['topics']} topics"),
-        ("imbalance", _imbalance(group), "max / mean - 1 of partitions per member, and the least that could be"),
-        ("verdict", words.verdict(group["verdict"], group["verdict_basis"]), group["verdict_reason"] or ""),
-        (
-            "recomputed as",
-            words.cut(library or words.DASH, 32),
-            "client library, or broker, that gives this assignment, and the first release that computes like it",
-        ),
-        ("strategy", words.cut(group["strategy"] or words.DASH, 32), group["strategy"] or ""),
-        ("generation", words.number(group["generation"]), ""),
-        ("state", words.cut(group["state"] or words.DASH, 24) + (f" since {since}" if since else ""), ""),
-        ("read from", _SOURCES.get(group["source"], words.DASH), _SOURCE_TITLES.get(group["source"], "")),
-        ("rebalanced", words.time(group["last_decision_time"]), words.whole(group["last_decision_time"])),
-        ("owner", words.cut(view.owner(group["group_id"]) or words.DASH, 32), "[[owners]] of evenkeel.toml"),
-    ]
-    left_out = {
-        "lag, read committed": read is None or read == group["lag_total"],
-        "lost records": not lost,
-        "generation": group["source"] == "rocketmq",
-        "owner": not view.owners,
-    }
-    return [fact for fact in facts if not left_out.get(fact[0])]
-
-
-def _imbalance(group: Row) -> str:
-    if group["imbalance"] is None:
-        return words.DASH
-    return f"{words.ratio(group['imbalance'])}, could be {words.ratio(group['imbalance_optimal'])}"
-
-
-def _in_this_time(history: Sequence[Row]) -> list[tuple[str, str, str]]:
-    """Extremes of a span, from its roll-ups; empty without them."""
+def _extremes(history: Sequence[Row]) -> Row | None:
+    """Extremes of a span, from its roll-ups, by their columns; None without them."""
     if not history:
-        return []
-
-    def known(column: str) -> list[Any]:
-        return [row[column] for row in history if row[column] is not None]
-
-    def most(column: str) -> Any:
-        return max(known(column), default=None)
-
-    fewest = min(known("members_min"), default=None)
-    seconds = sum(known("members_known_seconds"))
-    mean = sum((row["members_mean"] or 0) * (row["members_known_seconds"] or 0) for row in history) / (seconds or 1)
-    idle = timedelta(seconds=sum(known("members_beyond_partitions_seconds")))
-    return [
-        (
-            "members",
-            " to ".join(dict.fromkeys((words.number(fewest), words.number(most("members_max"))))),
-            f"mean {words.ratio(mean)}" if seconds else "",
-        ),
-        ("highest imbalance", words.ratio(most("imbalance_max")), "max / mean - 1 of partitions per member"),
-        ("most drifted partitions", words.number(most("drifted_count_max")), "of one decision"),
-        ("lost records", words.number(most("lost_records_max")), "most at once: deleted before they were read"),
-        ("generations without a record", words.number(sum(known("generations_skipped"))), "the leader never synced"),
-        (
-            "spare members",
-            f"{words.number(most('members_beyond_partitions_max'))} for {age(idle)}" if idle else "none",
-            "more members than partitions, so that some had nothing to read",
-        ),
-    ]
+        return None
+    found: dict[str, Any] = {}
+    for over, columns in _EXTREMES.items():
+        for column in columns:
+            known = [row[column] for row in history if row[column] is not None]
+            found[column] = over(known) if known or over is sum else None
+    seconds = sum(row["members_known_seconds"] or 0 for row in history)
+    mean = sum((row["members_mean"] or 0) * (row["members_known_seconds"] or 0) for row in history)
+    found["members_mean"] = mean / seconds if seconds else None
+    return found
 
 
 def _lag(view: View, group: Row, decisions: Sequence[Row], history: Sequence[Row]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, NotThereError, View, by_group, fold, name_of, total
 from dashboards.spans import LIVE, RANGES, Range, floor
 
-__all__ = ["GROUP", "HOT", "LOAD", "by_member", "by_topic", "could_be", "history_series", "hot", "judged"]
+__all__ = ["GROUP", "HOT", "LOAD", "by_member", "by_topic", "history_series", "hot", "judged"]
 
 # An imbalance that another assignment would lower by less is not worth a rebalance. A tenth of a member's share is also
 # what the table takes for a hot partition.
@@ -96,19 +96,6 @@ def _why_unknown(row: Row) -> str:
     return next(reason for holds, reason in reasons if holds)
 
 
-def could_be(row: Row) -> str:
-    """The least load imbalance that an assignment could reach, as bounds."""
-    low, high = row["load_imbalance_optimal_min"], row["load_imbalance_optimal_max"]
-    if low is None or high is None:
-        return words.DASH
-    return " to ".join(dict.fromkeys((words.ratio(low), words.ratio(high))))
-
-
-def _times(ratio: float | None) -> str:
-    """How many times: "1.4" and a sign for times."""
-    return words.DASH if ratio is None else f"{words.rate(ratio)} \N{MULTIPLICATION SIGN}"
-
-
 def _load(view: View) -> Mapping[str, Any]:
     span, kind, text = view.span, view.address.one_of("hot", HOT), view.address.text("name").strip().lower()
     everyone = view.rows("load")
@@ -123,22 +110,16 @@ def _load(view: View) -> Mapping[str, Any]:
             (span.whole_hours.before, span.name != LIVE and view.compared),
         )
     )
-    rates = sum(row["produced_per_second"] is not None for row in shown)
     return {
         "owners": view.owner_chips(row["group_id"] for row in named),
         "kinds": view.chips("hot", HOT, counts),
         "of_time": span.name != LIVE,
-        "sums": [
-            ("produced for them, /s", words.rate(total(shown, "produced_per_second")),
-             "a topic that several groups read counts for each of them", None),
-            ("consumed, /s", words.rate(total(shown, "consumed_per_second")), "", None),
-            ("groups with rates", f"{words.number(rates)} of {words.number(len(shown))}", "", None),
-        ],
+        "produced": total(shown, "produced_per_second"),
+        "consumed": total(shown, "consumed_per_second"),
+        "rated": sum(row["produced_per_second"] is not None for row in shown),
         "rows": [(row, judged(row), hot(row)) for row in shown[: view.most]],
         "told": told,
         "before": before,
-        "could_be": could_be,
-        "times": _times,
         "number": len(shown),
         "of": len(everyone),
     }  # fmt: skip
@@ -240,7 +221,6 @@ def _group(view: View) -> Mapping[str, Any]:
         "row": row,
         "says": hot(row),
         "kinds": judged(row),
-        "facts": _facts(row),
         "of_time": span.name != LIVE,
         "compared": view.compared and span.name != LIVE,
         "plots": _plots(view, group),
@@ -255,26 +235,6 @@ def _group(view: View) -> Mapping[str, Any]:
         "window": members[0]["round_time"] if members else None,
         "shown": _SHOWN,
     }
-
-
-def _facts(row: Row) -> list[tuple[str, str, str]]:
-    return [
-        ("produced, /s", words.rate(row["produced_per_second"]), "offsets by which the ends of its partitions grew"),
-        ("consumed, /s", words.rate(row["consumed_per_second"]), "offsets by which its commits grew"),
-        (
-            "consumed when behind, /s",
-            words.rate(row["consumed_per_second_behind"]),
-            "in the newest window in which it was behind all the time: so much it can do at least",
-        ),
-        ("headroom", _times(row["headroom"]), "that, against what is produced now; below 1 it would not catch up"),
-        ("load imbalance", words.ratio(row["load_imbalance"]), "max / mean - 1 of what is produced per member"),
-        ("could be", could_be(row), "the least that an assignment could reach, as bounds"),
-        ("by number", words.ratio(row["imbalance"]), "max / mean - 1 of partitions per member"),
-        ("could be by number", words.ratio(row["imbalance_optimal"]), ""),
-        ("members", words.number(row["members"]), ""),
-        ("partitions", words.number(row["partitions"]), f"of {row['topics']} topics"),
-        ("as of", words.time(row["round_time"]), "the group's newest row"),
-    ]
 
 
 def _plots(view: View, group: Row) -> dict[str, Any]:

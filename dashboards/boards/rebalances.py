@@ -91,7 +91,6 @@ def _of_verdict(rows: Sequence[Row], verdict: str) -> list[Row]:
 def _fill(view: View) -> Mapping[str, Any]:
     verdict = view.address.one_of("verdict", _VERDICTS)
     found = decided(view, view.span)
-    before = _figures(decided(view, view.span.before)) if view.compared else {}
     counts: Counter[str] = Counter()
     for row in found.sums:
         counts[row["verdict"] or "pending"] += row["decisions"]
@@ -99,7 +98,8 @@ def _fill(view: View) -> Mapping[str, Any]:
     return {
         "owners": view.owner_chips(found.groups),
         "left_out": found.left_out,
-        "sums": [(word, words.number(n), "", before.get(word)) for word, n in _figures(found).items()],
+        "sums": _figures(found),
+        "before": _figures(decided(view, view.span.before)) if view.compared else None,
         "verdicts": view.chips("verdict", sorted(counts), counts),
         "plot": timeline(found, verdict),
         "decisions": shown[:_SHOWN],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -44,6 +44,9 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
     "lag": ("lag_total", True),
 }
 """Column of topics.sql, and whether the largest comes first, by the value of `sort`."""
+
+_SUMMED: Final = ("partitions", "offline_partitions", "produced_per_second", "log_bytes")
+"""Columns of topics.sql that the board sums up over the topics that it lists."""
 
 _WHY: Final[Mapping[str, str]] = {
     "filtered": "the configuration leaves out groups, which may read it",
@@ -111,19 +114,11 @@ def _topics(view: View) -> Mapping[str, Any]:
     found = view.ordered([row for row in named if not read or reading_of(row) == read], _SORTS)
     pages = max(1, -(-len(found) // _PAGE))
     page = min(_page(view.address.text("page")), pages)
-    sized = sum(row["log_bytes"] is not None for row in found)
-    rated = sum(row["produced_per_second"] is not None for row in found)
     return {
         "reads": view.chips("read", _READS, counts),
-        "sums": [
-            ("topics", words.number(len(found)), "", None),
-            ("partitions", words.number(total(found, "partitions") or 0), "", None),
-            ("without a leader", words.number(total(found, "offline_partitions") or 0),
-             "partitions that nobody can read now", None),
-            ("produced, /s", words.rate(total(found, "produced_per_second")),
-             f"of {rated:,} topics whose rate is known", None),
-            ("size", words.size(total(found, "log_bytes")), f"one copy, of {sized:,} topics whose size is known", None),
-        ],
+        "sums": {column: total(found, column) for column in _SUMMED},
+        "sized": sum(row["log_bytes"] is not None for row in found),
+        "rated": sum(row["produced_per_second"] is not None for row in found),
         "rows": found[(page - 1) * _PAGE : page * _PAGE],
         "reading_of": reading_of,
         "unread_why": unread_why,
@@ -135,7 +130,7 @@ def _topics(view: View) -> Mapping[str, Any]:
         "pages": {"first": 1, "previous": page - 1, "next": page + 1, "last": pages} if pages > 1 else {},
         "page": page,
         "last": pages,
-    }  # fmt: skip
+    }
 
 
 def _topic(view: View) -> Mapping[str, Any]:
@@ -148,7 +143,9 @@ def _topic(view: View) -> Mapping[str, Any]:
         "topic": topic,
         "read": reading_of(topic),
         "why": unread_why(topic),
-        "facts": _facts(topic, groups),
+        "lag_total": total(groups, "lag_total"),
+        "produced_why": produced_why,
+        "bytes_why": _bytes_why,
         "plots": _history(view, name),
         "groups": groups[:_SHOWN],
         "health": {row["group_id"]: row["health"] for row in view.groups(cluster=topic["cluster"])},
@@ -157,28 +154,6 @@ def _topic(view: View) -> Mapping[str, Any]:
         "partitions": partitions[:_SHOWN],
         "number_of_partitions": topic["partitions"] or len(partitions),
     }
-
-
-def _facts(topic: Row, groups: Sequence[Row]) -> list[tuple[str, str, str]]:
-    growth, over = topic["produced_bytes_per_second_min"], topic["rates_over_seconds"]
-    over = "" if over is None else f"over the last {words.seconds(over)} s"
-    size_why = _bytes_why(topic) if topic["log_bytes"] is None else "one copy, as stored"
-    return [
-        ("partitions", words.number(topic["partitions"]), ""),
-        ("without a leader", words.number(topic["offline_partitions"]), "partitions that nobody can read now"),
-        ("produced, /s", words.rate(topic["produced_per_second"]), produced_why(topic) or over),
-        (
-            "written, at least",
-            words.DASH if growth is None else f"{words.size(round(growth))}/s",
-            _bytes_why(topic) or over,
-        ),
-        ("records, at most", words.number(topic["records_max"]), "compaction and transactions leave gaps"),
-        ("size", words.size(topic["log_bytes"]), size_why),
-        ("read by", words.counted(topic["groups"], "group"), ""),
-        ("lag", words.number(total(groups, "lag_total")), "sum over the groups that read it"),
-        ("topic id", topic["topic_id"] or words.DASH, "Kafka's own: another one is another topic of this name"),
-        ("as of", words.time(topic["round_time"]), "the newest look of the probe, once in a heartbeat"),
-    ]
 
 
 def _behind(oldest: datetime | None, as_of: datetime) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dashboards.boards.clients import folded
-from dashboards.boards.cost import source_of, sums
+from dashboards.boards.cost import source_of, stopped, summed
 from dashboards.boards.decision import as_decided
 from dashboards.boards.itself import alerter, delay, maintained, missing
-from dashboards.format import DASH, Clock, reasons
+from dashboards.format import Clock, reasons
 from dashboards.page.rules import rules_of
 from dashboards.spans import Range
 from streaming.tables import DataFile
@@ -113,26 +113,24 @@ def _cost(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _said(rows: list[dict[str, Any]], before: list[dict[str, Any]] | None = None) -> dict[str, tuple[str, str | None]]:
-    return {word: (value, past) for word, value, _, past in sums(rows, before)}
-
-
 def test_a_sum_has_no_upper_bound_if_one_row_has_none() -> None:
-    said = _said([_cost(), _cost(records_delayed_max=None, unassigned_partition_seconds_max=None)])
-    assert said["unassigned, partition-s"] == ("4.0 or more", None)
-    assert said["records delayed"] == ("0 or more", None)
-    assert _said([_cost(), _cost()])["records delayed"] == ("0 to 18", None)
+    sums = summed([_cost(), _cost(records_delayed_max=None, unassigned_partition_seconds_max=None)])
+    assert (sums["unassigned_partition_seconds_min"], sums["unassigned_partition_seconds_max"]) == (4.0, None)
+    assert (sums["records_delayed_min"], sums["records_delayed_max"]) == (0, None)
+    assert summed([_cost(), _cost()])["records_delayed_max"] == 18
 
 
 def test_what_is_not_known_is_said_and_not_counted_as_nothing() -> None:
-    said = _said([_cost(partitions_stopped_unmoved=None, stopped_unknown=1, moves_avoidable=None)])
-    assert said["stopped, not moved"] == ("not known of 1 rebalance", None)
-    assert said["more than needed"] == (DASH, None)
+    sums = summed([_cost(partitions_stopped_unmoved=None, stopped_unknown=1, moves_avoidable=None)])
+    assert stopped(sums) == "not known of 1 rebalance"
+    assert sums["moves_avoidable"] is None
+    assert stopped(summed([_cost(), _cost(partitions_stopped_unmoved=None, stopped_unknown=1)])) == (
+        "4, not known of 1 rebalance"
+    )
 
 
-def test_figures_that_are_not_known_are_dashes_and_figures_of_no_decision_are_zeros() -> None:
-    assert {row[1] for row in sums(None, None)} == {DASH}
-    assert _said([])["rebalances"] == ("0", None)
+def test_figures_of_no_decision_are_zeros() -> None:
+    assert set(summed([]).values()) == {0}
 
 
 def _client(group: str, **more: Any) -> dict[str, Any]:
