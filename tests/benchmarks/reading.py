@@ -17,12 +17,11 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from streaming.job.source import SourceSettings
-from streaming.job.source.columnar_records import record_columns
 from streaming.job.source.connection import Readers, kept_readers
-from streaming.job.source.fetch import OffsetRange, RangeReader
 from streaming.job.source.read import task_rows
 from streaming.job.source.tasks import LogShare, SourceTask
-from streaming.record_batches import FetchedRun
+from streaming.record_batches import FetchedRun, OffsetRange, RangeReader
+from streaming.record_batches.columnar_records import record_columns
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.log_records import commit_key, commit_value

@@ -15,9 +15,8 @@ from streaming.job.checkpoint import is_empty, is_local
 from streaming.job.rebuild.plan import Rebuild, Topics, plan_rebuild, write_plan
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import Readers, kept_readers
-from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.lifecycle import room_log
-from streaming.record_batches import Missing
+from streaming.record_batches import Gone, Missing, OffsetRange, RangeReader
 from streaming.tables import TABLES, DeltaLake, KnownRows, named_to_arrow, table_named
 
 _LOG = room_log(__name__)

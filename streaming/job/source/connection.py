@@ -16,10 +16,9 @@ from kafka import KafkaConsumer
 from kafka.errors import RetriableError
 
 from streaming.config import KafkaSettings
-from streaming.job.source.fetch import RangeReader
-from streaming.job.source.positions import EVENTS, LOG, ROUNDS, ClusterIdentity
+from streaming.job.source.positions import EVENTS, LOG, ROUNDS
 from streaming.job.source.settings import SourceSettings
-from streaming.record_batches import take_whole_batches
+from streaming.record_batches import ClusterIdentity, RangeReader, take_whole_batches
 from streaming.records import LOG as FROM_LOG
 
 

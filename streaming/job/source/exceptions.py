@@ -9,10 +9,6 @@ class SourceError(EvenkeelError):
     """Base class of this package's exceptions."""
 
 
-class UnreadableTopicError(SourceError):
-    """A topic could not be read for too long: brokers unreachable, no right, the topic gone."""
-
-
 class AnotherSourceError(SourceError):
     """Groups come from another source than the one that the checkpoint follows: a person must decide."""
 

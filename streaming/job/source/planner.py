@@ -18,11 +18,9 @@ from kafka.errors import KafkaError
 from msgspec.structs import replace
 
 from streaming.job.source.connection import Readers
-from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError, UnreadableTopicError
-from streaming.job.source.fetch import RangeReader
+from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError
 from streaming.job.source.plan import Batch, MostRead, RoundRecord, VoidRecord, plan_batch
 from streaming.job.source.positions import (
-    ClusterIdentity,
     Positions,
     TopicEnds,
     another_cluster,
@@ -35,6 +33,7 @@ from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out, window_ends
 from streaming.lifecycle import room_log
+from streaming.record_batches import ClusterIdentity, RangeReader, UnreadableTopicError
 from streaming.records import LOG, LONGEST_INTERVAL_MS, ROCKETMQ, SILENT_INTERVALS, LogGap, RoundClosed, RoundOpened
 from streaming.terminal import visible
 

@@ -15,13 +15,14 @@ holds nothing but the change (`turn`), so that records from before and after it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from streaming.job.source.settings import SourceSettings
+from streaming.record_batches import ClusterIdentity
 from streaming.records import LOG as FROM_LOG
 from streaming.records import LogGap
 
@@ -80,19 +81,6 @@ class Positions(msgspec.Struct, frozen=True):
 
 INITIAL: Final = Positions().write()
 """Where a new query starts."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterIdentity:
-    """The brokers' identity.
-
-    Attributes:
-        cluster_id: Kafka's own cluster id; None from brokers that have none.
-        topics: Topic ids by the topics' roles, as far as the brokers give them (Kafka 2.8 on).
-    """
-
-    cluster_id: str | None = None
-    topics: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,25 @@ import pyarrow as pa
 from kafka import TopicPartition
 from kafka.errors import CorruptRecordError
 
-from streaming.job.source.columnar_records import pieces
 from streaming.job.source.connection import Readers
 from streaming.job.source.events import EventReader
-from streaming.job.source.fetch import TO_THE_END, Gone, OffsetRange, RangeReader, unwalkable
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.offsets_log import CompactedStretches, Compactor, LeaderEpochs, RecordColumns, StretchEnd, partition_for
-from streaming.record_batches import FetchedBatch, FetchedRun, Missing, Record, epochs_of, walk
+from streaming.record_batches import (
+    TO_THE_END,
+    FetchedBatch,
+    FetchedRun,
+    Gone,
+    Missing,
+    OffsetRange,
+    RangeReader,
+    Record,
+    epochs_of,
+    pieces,
+    unwalkable,
+    walk,
+)
 from streaming.records import LogGap, PartitionInput, group_key, partition_key, rows_of, topic_key
 
 # By reader, of which there is one per cluster: the newest end found of each partition. Has a name per group in it.

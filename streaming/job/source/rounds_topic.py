@@ -9,9 +9,8 @@ from itertools import takewhile
 from kafka.errors import CorruptRecordError
 
 from streaming.events import RejectedEvent, decode_round
-from streaming.job.source.fetch import Gone, OffsetRange, RangeReader, unwalkable
 from streaming.job.source.plan import RoundRecord
-from streaming.record_batches import FetchedBatch, walk
+from streaming.record_batches import FetchedBatch, Gone, OffsetRange, RangeReader, unwalkable, walk
 
 # Records fetched at once: each round has an opening and a closing record.
 _STEP = 1_000

@@ -11,9 +11,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
 from streaming.job.source.connection import Readers
-from streaming.job.source.fetch import Gone, OffsetRange
-from streaming.job.source.positions import ClusterIdentity
-from streaming.record_batches import FetchedBatch, Missing
+from streaming.record_batches import ClusterIdentity, FetchedBatch, Gone, Missing, OffsetRange
 
 
 @dataclass(frozen=True, slots=True)

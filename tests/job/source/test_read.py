@@ -14,13 +14,12 @@ from kafka.errors import CorruptRecordError, KafkaConnectionError
 from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.groups import GroupConfig, Rows, advance, encode_rows
-from streaming.job.source import SourceSettings, columnar_records
-from streaming.job.source.fetch import Gone, OffsetRange
+from streaming.job.source import SourceSettings
 from streaming.job.source.read import arrow_batches, task_rows
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.log_health import UnreadableState, advance_partition
 from streaming.offsets_log import Compactor
-from streaming.record_batches import FetchedBatch, FetchedRun
+from streaming.record_batches import FetchedBatch, FetchedRun, Gone, OffsetRange, columnar_records
 from streaming.record_batches.batches import run_of
 from streaming.records import (
     CommitWindow,

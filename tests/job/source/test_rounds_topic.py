@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from kafka.record.default_records import DefaultRecordBatch
 
-from streaming.job.source.fetch import OffsetRange
 from streaming.job.source.rounds_topic import RoundsTopic
-from streaming.record_batches import FetchedBatch
+from streaming.record_batches import FetchedBatch, OffsetRange
 from tests.record_batches.encoded import forged, varint
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kafka import KafkaConsumer
 
-from streaming.job.source.fetch import RangeReader
-from streaming.record_batches import take_whole_batches
+from streaming.record_batches import RangeReader, take_whole_batches
 
 # Consumers of readers, which nothing else closes (`conftest.py`).
 of_readers: list[KafkaConsumer] = []

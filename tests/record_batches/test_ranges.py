@@ -10,10 +10,8 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker
-from streaming.job.source.exceptions import UnreadableTopicError
-from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
-from streaming.record_batches import FetchedBatch, Record, walk
-from tests.job.source.readers import consumer, reader
+from streaming.record_batches import FetchedBatch, Gone, OffsetRange, RangeReader, Record, UnreadableTopicError, walk
+from tests.record_batches.readers import consumer, reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 

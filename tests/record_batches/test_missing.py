@@ -15,8 +15,18 @@ from kafka.errors import KafkaConnectionError
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from streaming.job.source.fetch import TO_THE_END, Gone, OffsetRange, RangeReader
-from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches, walk, whole_batches
+from streaming.record_batches import (
+    TO_THE_END,
+    FetchedBatch,
+    FetchedRun,
+    Gone,
+    Missing,
+    OffsetRange,
+    RangeReader,
+    take_whole_batches,
+    walk,
+    whole_batches,
+)
 
 PLACE = TopicPartition("t", 0)
 

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from kafka.errors import KafkaError
 
-from streaming.job.source import columnar_records
-from streaming.job.source.columnar_records import record_columns
 from streaming.offsets_log import RecordColumns
-from streaming.record_batches import FetchedBatch, FetchedRun, Record, epochs_of, walk
+from streaming.record_batches import FetchedBatch, FetchedRun, Record, columnar_records, epochs_of, walk
 from streaming.record_batches.batches import chased, run_of
+from streaming.record_batches.columnar_records import record_columns
 from tests.examples import examples
 from tests.record_batches.encoded import CODECS, Written, encoded, forged, varint
 

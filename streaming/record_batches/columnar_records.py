@@ -19,7 +19,7 @@ import numpy.typing as npt
 from kafka.errors import CorruptRecordError
 
 from streaming.offsets_log import PADDING, Bytes, Ints, RecordColumns
-from streaming.record_batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun, decompressed
+from streaming.record_batches.batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun, decompressed
 
 # Records walked together: enough batches to spread NumPy's cost per call. It also limits the memory of the columns
 # (16 bytes a record) and of the decompressed batches, to twice that: a batch that is larger by itself is left to

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka import KafkaConsumer, TopicPartition
@@ -21,10 +21,10 @@ from kafka.errors import (
     SaslAuthenticationFailedError,
 )
 
-from streaming.job.source.exceptions import UnreadableTopicError
-from streaming.job.source.positions import ClusterIdentity
+from streaming.exceptions import EvenkeelError
 from streaming.offsets_log import LogRecord, printed
-from streaming.record_batches import FetchedBatch, FetchedRun, Missing, ask_offsets
+from streaming.record_batches.batches import FetchedBatch, FetchedRun, Missing
+from streaming.record_batches.whole_batches import ask_offsets
 
 TO_THE_END: Final = 2**63 - 1
 """End of a range that goes up to the last stable offset when its reading begins. (No record has this offset.)"""
@@ -41,6 +41,23 @@ _PAUSE_S = 0.2
 # Right after a change of leaders the last stable offset may be behind the old leader's (KIP-207 narrows this; older
 # brokers do not have it). A log that is still too short after this time has lost the records.
 _SETTLE_S = 15.0
+
+
+class UnreadableTopicError(EvenkeelError):
+    """A topic could not be read for too long: brokers unreachable, no right, the topic gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterIdentity:
+    """The brokers' identity.
+
+    Attributes:
+        cluster_id: Kafka's own cluster id; None from brokers that have none.
+        topics: Topic ids by the topics' roles, as far as the brokers give them (Kafka 2.8 on).
+    """
+
+    cluster_id: str | None = None
+    topics: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
-from streaming.job.source.fetch import OffsetRange
-from streaming.record_batches import FetchedBatch, walk
-from tests.job.source.readers import reader
+from streaming.record_batches import FetchedBatch, OffsetRange, walk
 from tests.pair_of_brokers import Pair
+from tests.record_batches.readers import reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("pair"), pytest.mark.turn(6)]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.job.source.readers import of_readers
+from tests.record_batches.readers import of_readers
 
 
 @pytest.fixture(autouse=True)
