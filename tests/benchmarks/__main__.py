@@ -27,6 +27,7 @@ from tests.benchmarks.downtime import downtime
 from tests.benchmarks.figure import Figure, Say, load, machine
 from tests.benchmarks.history import history
 from tests.benchmarks.reading import reading
+from tests.benchmarks.rest import rest, scale
 from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import FULL, steady_state
@@ -51,6 +52,8 @@ _MEASURES: dict[str, Measure] = {
     "ages": lambda _, say: ages(say),
     "serve": lambda _, say: serve(say),
     "rocketmq": lambda _, say: rocketmq(say),
+    "rest": rest,
+    "scale": lambda _, say: scale(say),
 }
 """By name, in the order of the table."""
 
