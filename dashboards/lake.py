@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -205,9 +205,9 @@ class PageLake:
         sql = f"SELECT * FROM ({query.duckdb}) AS page {where} ORDER BY {order} LIMIT {most:d}"  # noqa: S608 - names of ours
         return self._cache.rows(sql, given)
 
-    def columns(self, name: str) -> pa.Table:
-        """The rows of a query without parameters, as columns."""
-        return self._cache.arrow(self._queries[name].duckdb)
+    def columns(self, names: Collection[str]) -> dict[str, pa.Table]:
+        """The rows of queries without parameters, as columns, all as of the same update."""
+        return self._cache.arrow({name: self._queries[name].duckdb for name in names})
 
     def quiet_s(self, cluster: str) -> float:
         """Seconds since a round with a new number was read; 0 for an unknown cluster."""

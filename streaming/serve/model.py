@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +16,8 @@ from dashboards import PageLake, server_queries
 from streaming.config import Settings, Thresholds
 from streaming.times import epoch_ms
 
-_log = logging.getLogger("streaming.serve")
+_METRIC = "metric_"
+_ROUNDS = "metric_rounds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,26 @@ class Cluster:
     held_partitions: int | None
 
 
+class MetricRows:
+    """Rows of each metric_<name>.sql by <name>, as columns. Any thread may ask.
+
+    They are read when somebody asks for the first time, all at once: where nobody scrapes, a poll of the lake costs
+    a third of the time. They are of the snapshot's poll, or of a later one.
+    """
+
+    def __init__(self, read: Callable[[], dict[str, pa.Table]]) -> None:
+        """Read nothing yet."""
+        self._read = read
+        self._rows: dict[str, pa.Table] | None = None
+        self._lock = threading.Lock()
+
+    def __getitem__(self, name: str) -> pa.Table:
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._read()
+            return self._rows[name]
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The present as of one poll of the lake; never changed.
@@ -52,14 +72,13 @@ class Snapshot:
     Attributes:
         version: Grows with each snapshot.
         clusters: By name.
-        metrics: Rows of each metric_<name>.sql by <name>, as columns; those of `rebalances` are none while older rows
-            are still being read.
+        metrics: The rows behind the metrics; those of `rebalances` are none while older rows are still being read.
         whole: Whether older rows were read, too.
     """
 
     version: int
     clusters: dict[str, Cluster]
-    metrics: Mapping[str, pa.Table]
+    metrics: MetricRows
     whole: bool
 
     def rows(self, name: str, cluster: str, *columns: str) -> Iterator[tuple[Any, ...]]:
@@ -168,15 +187,16 @@ class Model:
         )
 
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
-        metrics = {
-            name.removeprefix("metric_"): self.lake.columns(name)
-            for name in server_queries()
-            if name.startswith("metric_")
-        }
+        rounds = self.lake.columns([_ROUNDS])[_ROUNDS].to_pylist()
+        clusters = {row["cluster"]: _cluster(row) for row in rounds}
+        return Snapshot(version, clusters, MetricRows(lambda: self._metrics(whole=whole)), whole)
+
+    def _metrics(self, *, whole: bool) -> dict[str, pa.Table]:
+        names = [name for name in server_queries() if name.startswith(_METRIC)]
+        rows = {name.removeprefix(_METRIC): found for name, found in self.lake.columns(names).items()}
         if not whole:
-            metrics["rebalances"] = metrics["rebalances"].slice(0, 0)
-        clusters = {row["cluster"]: _cluster(row) for row in metrics["rounds"].to_pylist()}
-        return Snapshot(version, clusters, metrics, whole)
+            rows["rebalances"] = rows["rebalances"].slice(0, 0)
+        return rows
 
 
 def round_age_s(cluster: Cluster) -> float:
