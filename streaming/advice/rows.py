@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import asdict
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
+from msgspec import convert
 
 from streaming.advice.due import DEFINITION, PERIOD
-from streaming.advice.period import Advice, GroupDay, MemberChange, Period, Produced, Rebalance, Tried
+from streaming.advice.period import Advice, Period
 from streaming.advice.restarts import session_timeout, static_membership
 from streaming.advice.shape import abandoned, declare_clients, hot_partition, offsets_expire, too_many_members
 from streaming.advice.strategies import COOPERATIVE, cooperative, kip848, strategy
 from streaming.tables import fetched_few, limited, table_named
 
 _FOLDER = Path(__file__).parent
-
-_Kind = TypeVar("_Kind", MemberChange, Produced, Rebalance, Tried)
-
 
 KINDS: Final = (
     "static_membership", "session_timeout", "cooperative", "strategy", "too_many_members", "hot_partition", "kip848",
@@ -107,67 +105,29 @@ def _follows(day: date, before: date) -> bool:
 
 def _row(advice: Advice, cluster: str, group_id: str, day: date, since: date, period_days: int) -> dict[str, Any]:
     return {
+        **asdict(advice),
         "cluster": cluster,
         "group_id": group_id,
-        "kind": advice.kind,
         "event_date": day,
         "ended": False,
         "since": since,
         "definition": DEFINITION,
         "period_days": period_days,
-        "events": advice.events,
-        "saved": advice.saved,
-        "unit": advice.unit,
-        "advice": advice.advice,
-        "evidence": advice.evidence,
-        "cost": advice.cost,
         "details": [{"name": name, "value": value} for name, value in advice.details],
     }
 
 
 def _periods(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any], day: date) -> Iterator[Period]:
-    rebalances, tried = _by_group(connection, "rebalances", given), _by_group(connection, "tried", given)
-    members, produced = _by_group(connection, "members", given), _by_group(connection, "produced", given)
-    for row in _rows(connection, "groups", {**given, "day": day}):
-        group = row["group_id"]
-        yield Period(
-            group_id=group,
-            day=day,
-            days=tuple(GroupDay(**one) for one in row["days"]),
-            group_type=row["group_type"],
-            protocol_type=row["protocol_type"],
-            strategy=row["strategy"],
-            partitions=row["partitions"],
-            static_members=row["static_members"],
-            library=row["library"],
-            judged=row["judged"],
-            unexplained=row["unexplained"],
-            nearest=row["nearest"],
-            empty_since_ms=row["empty_since_ms"],
-            offsets_retention_minutes=row["offsets_retention_minutes"],
-            rebalances=tuple(map(_rebalance, rebalances[group])),
-            members={one["member_id"]: _made(MemberChange, one) for one in members[group]},
-            tried=tuple(_made(Tried, one) for one in tried[group]),
-            produced=next((_made(Produced, one) for one in produced[group]), None),
-        )
-
-
-def _rebalance(row: Mapping[str, Any]) -> Rebalance:
-    lists = {"causes": frozenset(row["causes"]), "joined": tuple(row["joined"]), "left": tuple(row["left"])}
-    return _made(Rebalance, {**row, **lists})
-
-
-def _made(kind: type[_Kind], row: Mapping[str, Any]) -> _Kind:
-    return kind(**{field.name: row[field.name] for field in fields(kind)})
-
-
-def _by_group(
-    connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, Any]
-) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in _rows(connection, name, given):
-        found[row["group_id"]].append(row)
-    return found
+    parts: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for name in ("rebalances", "members", "tried", "produced"):
+        by_group = parts[name] = defaultdict(list)
+        for row in _rows(connection, name, given):
+            by_group[row["group_id"]].append(row)
+    for group in _rows(connection, "groups", {**given, "day": day}):
+        of_group = {name: rows[group["group_id"]] for name, rows in parts.items()}
+        members = {row["member_id"]: row for row in of_group["members"]}
+        produced = next(iter(of_group["produced"]), None)
+        yield convert({**group, **of_group, "day": day, "members": members, "produced": produced}, Period)
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:
