@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.owners import MOST_MEMBERS, MOST_ROWS, matrix
+from dashboards.boards.owners import MOST_MEMBERS, MOST_ROWS, owners
 
 OFFSET = 100
 
@@ -20,17 +20,18 @@ def member(
         "generation": generation,
         "decision": offset,
         "partitions": given,
+        "client_host": None,
     }
 
 
 def verdict(*drifted: tuple[int, str, str | None, list[str]], kind: str = "drifted", offset: int = OFFSET) -> Any:
     rows = [{"topic": "t", "partition": p, "kind": k, "expected": e, "actual": a} for p, k, e, a in drifted]
-    decision = {"decision": offset, "incarnation": 90, "generation": 5}
+    decision = {"decision": offset, "incarnation": 90, "generation": 5, "strategy": "range", "record_time": None}
     return {"verdict": kind, "basis": None, "reason": "why", "drifted_partitions": rows} | decision
 
 
 def shown(*arguments: Any) -> list[tuple[int, dict[int, str], str | None]]:
-    return [(row.partition, row.cells, row.kind) for row in matrix(*arguments).rows]
+    return [(row["partition"], row["cells"], row["kind"]) for row in owners(*arguments)["rows"]]
 
 
 @pytest.mark.parametrize(
@@ -39,19 +40,19 @@ def shown(*arguments: Any) -> list[tuple[int, dict[int, str], str | None]]:
         (
             [member("a", 0, 2), member("b", 1)],
             verdict(kind="identical"),
-            [(0, {0: "ok"}, None), (1, {1: "ok"}, None), (2, {0: "ok"}, None)],
+            [(0, {"a": "ok"}, None), (1, {"b": "ok"}, None), (2, {"a": "ok"}, None)],
         ),
         (
             [member("a", 0), member("b", 1)],
             verdict((1, "misplaced", "a", ["b"])),
-            [(0, {0: "ok"}, None), (1, {1: "wrong", 0: "expected"}, "misplaced")],
+            [(0, {"a": "ok"}, None), (1, {"b": "wrong", "a": "expected"}, "misplaced")],
         ),
         (
             [member("a", 0), member("b", 0)],
             verdict((0, "doubly_assigned", None, ["a", "b"])),
-            [(0, {0: "wrong", 1: "wrong"}, "doubly_assigned")],
+            [(0, {"a": "wrong", "b": "wrong"}, "doubly_assigned")],
         ),
-        ([member("a")], verdict((3, "unassigned", "a", [])), [(3, {0: "expected"}, "unassigned")]),
+        ([member("a")], verdict((3, "unassigned", "a", [])), [(3, {"a": "expected"}, "unassigned")]),
     ],
     ids=["nothing drifted", "misplaced", "two owners", "no owner"],
 )
@@ -61,55 +62,54 @@ def test_a_partition_shows_who_has_it_and_who_should(members: list[Any], judged:
 
 def test_an_older_verdict_says_nothing_of_a_newer_decision() -> None:
     for changes in ({"generation": 6}, {"incarnation": 101}):
-        found = matrix([member("a", 0, offset=101, **changes)], verdict((0, "misplaced", "b", ["a"])), [])
-        assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
-        assert not found.judged
-        assert "has no verdict yet" in found.why_not
+        found = owners([member("a", 0, offset=101, **changes)], verdict((0, "misplaced", "b", ["a"])), [])
+        assert [(row["cells"], row["kind"]) for row in found["rows"]] == [({"a": "unjudged"}, None)]
+        assert "has no verdict yet" in found["why_not"]
 
 
 def test_a_static_member_that_came_back_under_another_id_leaves_the_verdict_as_it_is() -> None:
     back = [member("a2", 0, offset=101), member("b", 1)]
-    assert shown(back, verdict(kind="identical"), []) == [(0, {0: "ok"}, None), (1, {1: "ok"}, None)]
+    assert shown(back, verdict(kind="identical"), []) == [(0, {"a2": "ok"}, None), (1, {"b": "ok"}, None)]
     members = [*back, member("c", offset=101)]
     assert shown(members, verdict((1, "misplaced", "c", ["b"])), []) == [
-        (0, {0: "ok"}, None),
-        (1, {1: "wrong", 2: "expected"}, "misplaced"),
+        (0, {"a2": "ok"}, None),
+        (1, {"b": "wrong", "c": "expected"}, "misplaced"),
     ]
     # The verdict has the member's former id.
-    found = matrix(members, verdict((1, "misplaced", "a1", ["b"])), [])
-    assert [row.cells for row in found.rows] == [{0: "unjudged"}, {1: "unjudged"}]
-    assert found.why_not.endswith("has left since.")
+    found = owners(members, verdict((1, "misplaced", "a1", ["b"])), [])
+    assert [row["cells"] for row in found["rows"]] == [{"a2": "unjudged"}, {"b": "unjudged"}]
+    assert found["why_not"].endswith("has left since.")
 
 
 def test_what_cannot_be_recomputed_shows_owners_only_with_the_reason() -> None:
-    found = matrix([member("a", 0)], verdict(kind="unverified"), [])
-    assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
-    assert found.why_not.endswith("Who should own it cannot be recomputed: why.")
+    found = owners([member("a", 0)], verdict(kind="unverified"), [])
+    assert [(row["cells"], row["kind"]) for row in found["rows"]] == [({"a": "unjudged"}, None)]
+    assert found["why_not"].endswith("Who should own it cannot be recomputed: why.")
 
 
 def test_a_subscribed_partition_without_an_owner_has_a_row_and_a_foreign_one_has_none() -> None:
     lag = [{"topic": "t", "partition": 1, "subscribed": True}, {"topic": "u", "partition": 0, "subscribed": False}]
-    found = matrix([member("a", 0)], verdict(kind="identical"), lag)
-    assert [(row.partition, row.cells) for row in found.rows] == [(0, {0: "ok"}), (1, {})]
+    found = owners([member("a", 0)], verdict(kind="identical"), lag)
+    assert [(row["partition"], row["cells"]) for row in found["rows"]] == [(0, {"a": "ok"}), (1, {})]
 
 
 def test_of_too_many_partitions_and_members_those_that_drifted_are_shown() -> None:
     many = [member(f"m{n:03}", *range(n * 10, n * 10 + 10)) for n in range(100)]
-    found = matrix(many, verdict((995, "misplaced", "m000", ["m099"]), (990, "misplaced", "m050", ["m099"])), [])
-    assert len(found.rows) == MOST_ROWS
-    assert [row.partition for row in found.rows if row.kind] == [990, 995]
-    assert (found.hidden_rows, found.hidden_drifted) == (1000 - MOST_ROWS, 0)
-    names = [column["member_id"] for column in found.members]
+    found = owners(many, verdict((995, "misplaced", "m000", ["m099"]), (990, "misplaced", "m050", ["m099"])), [])
+    assert len(found["rows"]) == MOST_ROWS
+    assert [row["partition"] for row in found["rows"] if row["kind"]] == [990, 995]
+    assert f"{1000 - MOST_ROWS} more partitions are not shown, {100 - MOST_MEMBERS} more members" in found["remark"]
+    assert found["remark"].startswith("2 of 1000 partitions drifted")
+    names = [column["member_id"] for column in found["members"]]
     assert len(names) == MOST_MEMBERS
     assert {"m000", "m050", "m099"} <= set(names)
-    assert found.hidden_members == 100 - MOST_MEMBERS
 
 
 def test_the_legend_names_the_marks_that_are_there_and_no_others() -> None:
     members = [member("a", 0), member("b", 1)]
-    assert matrix(members, verdict((0, "misplaced", "b", ["a"])), []).marks == ["ok", "wrong", "expected"]
-    assert matrix(members, verdict(kind="identical"), []).marks == ["ok"]
-    assert matrix(members, None, []).marks == ["unjudged"]
+    assert owners(members, verdict((0, "misplaced", "b", ["a"])), [])["legend"] == ["ok", "wrong", "expected"]
+    assert owners(members, verdict(kind="identical"), [])["legend"] == ["ok"]
+    assert owners(members, None, [])["legend"] == ["unjudged"]
     # A group without members still has its partitions, but no owners.
     row = {"topic": "t", "partition": 0, "subscribed": True}
-    assert matrix([], None, [row]).marks == []
+    assert owners([], None, [row])["legend"] == []
