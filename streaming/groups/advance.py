@@ -32,7 +32,7 @@ from streaming.groups.context import Context, GroupConfig
 from streaming.groups.delayed import forget_stops
 from streaming.groups.health.activity import move_starts, note_commits
 from streaming.groups.health.group_health import end_health, write_health
-from streaming.groups.kind import Kind
+from streaming.groups.kind import Kind, Ownership
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
 from streaming.groups.lag.state import WINDOW
@@ -149,9 +149,16 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
         kind.write_verdicts(state, observation, context)
     if _is_another_day(state, context):
         _repeat_members(state, live.standing_members(state, context), observation, context)
-    note_commits(state, observation, live)
-    totals = lag_rows(state, observation, context, passed, rounds, live)
-    write_health(state, observation, context, totals, live)
+    owners, rules = _owners(state, live), live.lag_rules(observation)
+    note_commits(state, observation, owners)
+    totals = lag_rows(state, observation, context, passed, rounds, owners, rules)
+    write_health(state, observation, context, totals, live, owners)
+
+
+def _owners(state: GroupState, kind: Kind) -> Ownership:
+    """Who owns what; nobody knows it while a record of the membership cannot be decoded."""
+    owners = kind.owners(state)
+    return owners if state.members_known else Ownership([of._replace(partitions=None) for of in owners.members])
 
 
 def _is_another_day(state: GroupState, context: Context) -> bool:

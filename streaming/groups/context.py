@@ -10,8 +10,8 @@ The times given here were measured on the machine on which the limits were chose
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,10 +19,6 @@ from assignors import BadStrategy, CustomStrategies, CustomStrategy, at_most, cu
 from assignors.rocketmq import MessageQueue
 from streaming.exceptions import SetupError
 from streaming.groups.rows import LOG, Rows
-
-
-def _all(_: str) -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +60,6 @@ def queue_list(queues: Iterable[tuple[str, str, int]]) -> tuple[MessageQueue, ..
     return tuple(MessageQueue(topic, broker, queue) for topic, broker, queue in queues)
 
 
-def _default_allocation(_: str) -> Allocation:
-    return Allocation()
-
-
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
     """The core's settings, the same for every group of a cluster.
@@ -87,11 +79,11 @@ class GroupConfig:
     cluster: str
     metadata_grace_ms: int = 600_000
     heartbeat_ms: int = 600_000
-    watches_topic: Callable[[str], bool] = _all
+    watches_topic: Callable[[str], bool] = lambda _: True
     custom: CustomStrategies = field(default_factory=CustomStrategies)
     what_if_max_size: int = 50_000
     incarnations: Incarnations = field(default_factory=Incarnations)
-    allocation: Callable[[str], Allocation] = _default_allocation
+    allocation: Callable[[str], Allocation] = lambda _: Allocation()
 
 
 def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:
@@ -161,22 +153,17 @@ few; dozens are a rebalance storm, in which they all look alike."""
 _OF_RETURN = 16
 
 
-@contextmanager
-def of_decision() -> Iterator[None]:
+def of_decision() -> AbstractContextManager[object]:
     """Limit the work for one decision."""
-    with at_most(DECISION, "one decision"):
-        yield
+    return at_most(DECISION, "one decision")
 
 
-@contextmanager
-def of_round() -> Iterator[None]:
+def of_round() -> AbstractContextManager[object]:
     """Limit the work for all decisions of a round together."""
-    with at_most(ROUND, "all decisions of one round"):
-        yield
+    return at_most(ROUND, "all decisions of one round")
 
 
-@contextmanager
-def of_record(waiting: int, *, decides: bool = True) -> Iterator[None]:
+def of_record(waiting: int, *, decides: bool = True) -> AbstractContextManager[object]:
     """Limit the work for the row of one membership record.
 
     Args:
@@ -184,6 +171,4 @@ def of_record(waiting: int, *, decides: bool = True) -> Iterator[None]:
             together need only a few times `RECORD`, without keeping count of the work done.
         decides: The record is a decision, not a static member's return.
     """
-    share = RECORD // (1 + waiting) if decides else RECORD // _OF_RETURN
-    with at_most(share, "one record"):
-        yield
+    return at_most(RECORD // (1 + waiting if decides else _OF_RETURN), "one record")

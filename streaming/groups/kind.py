@@ -7,15 +7,16 @@ rounds are `Any` here: each kind declares the types that it takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from streaming.groups.context import Context
 from streaming.groups.health.columns import FindingAtRound, Membership
 from streaming.groups.rows import MemberRow
 from streaming.groups.state import GroupState
-from streaming.records import GroupObservation, Member, ModernMember
+from streaming.records import GroupObservation, Member, ModernMember, TopicPartitions
 
 OwningMember = Member | ModernMember
 """A member that owns partitions."""
@@ -24,11 +25,57 @@ OwningMembers = Mapping[str, Mapping[int, OwningMember]]
 """Members by topic and partition. Wherever partitions are kept, a topic is the name of a unit (`rows.py`)."""
 
 
-class Held(NamedTuple):
-    """What a member owns at a round, partitions by topic."""
+class Owning(NamedTuple):
+    """A member that may own partitions.
+
+    Attributes:
+        member: The member.
+        partitions: What it owns; None if its record cannot be decoded.
+        topics: Topics whose partitions it may have; None if unknown.
+    """
 
     member: OwningMember
-    partitions: Mapping[str, Sequence[int]]
+    partitions: TopicPartitions | None
+    topics: Collection[str] | None
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Who owns what in a group at a round.
+
+    Attributes:
+        members: The members that may own partitions, in the order of their record or in which they joined.
+        version: Numbers that change whenever the assignment does; None without one.
+    """
+
+    members: Sequence[Owning] = ()
+    version: tuple[int, int] | None = None
+
+    @cached_property
+    def topics(self) -> frozenset[str] | None:
+        """Topics with a subscriber; None without members, or if a subscription is unknown."""
+        topics: set[str] = set()
+        for subscription in {of.topics for of in self.members}:
+            if subscription is None:
+                return None
+            topics.update(subscription)
+        return frozenset(topics) if self.members else None
+
+    @cached_property
+    def by_partition(self) -> OwningMembers:
+        """The owner of each partition; the first of several in the order of `members`."""
+        owners: dict[str, dict[int, OwningMember]] = {}
+        for member, partitions, _ in self.members:
+            for topic, numbers in partitions or ():
+                of_topic = owners.setdefault(topic, {})
+                for number in numbers:
+                    of_topic.setdefault(number, member)
+        return owners
+
+    @cached_property
+    def are_known(self) -> bool:
+        """Whether there are members, and what each of them owns is known."""
+        return bool(self.members) and all(of.partitions is not None for of in self.members)
 
 
 class LagRules(NamedTuple):
@@ -70,13 +117,7 @@ class Kind:
         note_round: Take in a round before anything of it is judged.
         judge_again: Let the newest decision be judged again, because the settings say something else of the group.
         write_verdicts: Judge the decisions that wait, and write what else the round shows of members.
-        topics: Topics with a subscriber; None if unknown.
-        owners: The owner of each partition, as its newest record has it.
-        held: What each member owns, in the order of its record; None without members, if one cannot be decoded, and
-            where partitions have several owners.
-        consumers: Ids of the members that may own partitions, also of those that cannot be decoded.
-        assignment: Numbers that change whenever the assignment does; None without one.
-        topics_of: Topics whose partitions a member may have; None if unknown.
+        owners: Who owns what, as the newest records have it; nobody where partitions have several owners.
         standing_members: Rows of those who are members, as their decision wrote them.
         membership: The membership columns of `group_health`.
         findings: Findings about members, and about what they were given.
@@ -88,12 +129,7 @@ class Kind:
     lives: Callable[[GroupState], bool]
     write_verdicts: Callable[[GroupState, Any, Context], None]
     judge_again: Callable[[GroupState, GroupObservation, Context], None]
-    topics: Callable[[GroupState], frozenset[str] | None]
-    owners: Callable[[GroupState], OwningMembers]
-    held: Callable[[GroupState], list[Held] | None]
-    consumers: Callable[[GroupState], frozenset[str]]
-    assignment: Callable[[GroupState], tuple[int, int] | None]
-    topics_of: Callable[[GroupState, Any], frozenset[str] | None]
+    owners: Callable[[GroupState], Ownership]
     standing_members: Callable[[GroupState, Context], list[MemberRow]]
     membership: Callable[[GroupState, GroupObservation], Membership]
     findings: Callable[[GroupState, Any, Context], list[FindingAtRound]]

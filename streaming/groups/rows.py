@@ -9,9 +9,12 @@ Longer than other modules: a line per column of every table that the core writes
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+
+from streaming.times import day_of
 
 LOG: Final = "log"
 """`source` of rows that come from the offsets log."""
@@ -94,16 +97,26 @@ class Cause(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     after: str | None
 
 
-class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One row of `rebalance_churn`. State holds it too (`OpenCost`): add new columns at the end, with a default."""
+class _OfGroup(msgspec.Struct, frozen=True, array_like=True):
+    """The first columns of a row about a group."""
 
     cluster: str
     group_id: str
+
+
+class _OfDecision(_OfGroup, frozen=True, array_like=True):
+    """The first columns of a row about one decision of a group."""
+
     decision: int
     source: str
     log_partition: int | None
     record_time: int
     event_date: int
+
+
+class ChurnRow(_OfDecision, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One row of `rebalance_churn`. State holds it too (`OpenCost`): add new columns at the end, with a default."""
+
     revision: int
     kind: str
     incarnation: int
@@ -136,16 +149,9 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     preparing_since: int | None = None
 
 
-class DriftRow(msgspec.Struct, frozen=True, array_like=True):
+class DriftRow(_OfDecision, frozen=True, array_like=True):
     """One row of `drift`."""
 
-    cluster: str
-    group_id: str
-    decision: int
-    source: str
-    log_partition: int | None
-    record_time: int
-    event_date: int
     topic: str | None
     incarnation: int
     generation: int | None
@@ -168,11 +174,9 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     nearest_differing: int | None
 
 
-class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class LagRow(_OfGroup, frozen=True, array_like=True, gc=False):
     """One row of `lag`."""
 
-    cluster: str
-    group_id: str
     topic: str
     broker: str | None
     partition: int
@@ -268,11 +272,9 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     verdict_basis: str | None
 
 
-class MemberRow(msgspec.Struct, frozen=True, array_like=True):
+class MemberRow(_OfGroup, frozen=True, array_like=True):
     """One row of `members`."""
 
-    cluster: str
-    group_id: str
     decision: int
     member_id: str
     source: str
@@ -296,11 +298,9 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     repeat: int | None = None
 
 
-class MemberLoadRow(msgspec.Struct, frozen=True, array_like=True):
+class MemberLoadRow(_OfGroup, frozen=True, array_like=True):
     """One row of `member_load`."""
 
-    cluster: str
-    group_id: str
     member_id: str
     source: str
     round: int
@@ -421,16 +421,9 @@ class TopicRow(msgspec.Struct, frozen=True, array_like=True):
     read_by_nobody_reason: str | None
 
 
-class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
+class WhatIfRow(_OfDecision, frozen=True, array_like=True):
     """One row of `what_if`."""
 
-    cluster: str
-    group_id: str
-    decision: int
-    source: str
-    log_partition: int | None
-    record_time: int
-    event_date: int
     incarnation: int
     generation: int | None
     round: int
@@ -459,11 +452,9 @@ class BrokerClient(msgspec.Struct, frozen=True, array_like=True):
     version: str | None
 
 
-class BrokerMembersRow(msgspec.Struct, frozen=True, array_like=True):
+class BrokerMembersRow(_OfGroup, frozen=True, array_like=True):
     """One row of `broker_members`."""
 
-    cluster: str
-    group_id: str
     broker: str
     broker_id: int
     address: str
@@ -509,6 +500,26 @@ class Rows(msgspec.Struct, array_like=True):
     def __bool__(self) -> bool:
         """Whether any table has rows."""
         return any(getattr(self, table) for table in self.__struct_fields__)
+
+    def change_members(
+        self, before: Iterable[MemberRow], after: Sequence[MemberRow], decision: int, record_time: int
+    ) -> None:
+        """Add the rows of those who are members now, and before them closing rows of those who were and have gone.
+
+        Args:
+            before: Rows of those who were members, as they would be written now.
+            after: Rows of those who are.
+            decision: Number of the decision, or of what ended the membership.
+            record_time: Its time, ms.
+        """
+        staying = {row.member_id for row in after}
+        ended = {"decision": decision, "record_time": record_time, "event_date": day_of(record_time), "ended": True}
+        self.members.extend(
+            msgspec.structs.replace(row, **ended, partition_count=0, partitions=())
+            for row in before
+            if row.member_id not in staying
+        )
+        self.members.extend(after)
 
 
 _ENCODER = msgspec.msgpack.Encoder()

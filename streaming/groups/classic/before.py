@@ -71,9 +71,10 @@ class Past:
 
 
 def past_of(state: GroupState, record: MembershipRecord, context: Context) -> Past:
-    """The time before a record, as far as the log or the rounds tell of it."""
-    if record.seen:
-        return _seen_past_of(state, record, context)
+    """The time before a record, as far as the log or the rounds tell of it.
+
+    Of a membership that was only seen, generations between two looks leave no trace.
+    """
     classic, modern = state.classic, state.modern
     # A downgrade appends the modern group's tombstones, that of its metadata last, and the type-2 record at once. A new
     # group of the same name that happens to start at that offset has no members yet.
@@ -86,44 +87,27 @@ def past_of(state: GroupState, record: MembershipRecord, context: Context) -> Pa
     )
     told = handed_over if migrated else previous if continues else None
     before = told.record if told is not None else None
-    previous_generation = before.generation if before is not None else None
+    previous_generation = before.generation if before is not None and not before.seen else None
     kind = _kind(before, record, migrated=migrated)
     compacted = state.is_compacted(record.record)
     if compacted and before is not None and before.generation != record.generation:
         before = None  # records between the two may be missing, so who joined or left is unknown
+    had_none = record.generation <= 1 and not migrated and not compacted
+    if record.seen:
+        had_none = state.seen is not None and state.seen.empty
+    skipped = None
+    if previous_generation is not None and not record.seen:
+        skipped = generations_between(previous_generation, record.generation)
     return Past(
         kind=kind,
         incarnation=_incarnation(previous if continues else None, record, context),
         decision=told,
         before=before,
         # When compaction left this as the first record of an older group, the previous owners are unknown.
-        known=before is not None or (record.generation <= 1 and not migrated and not compacted),
+        known=before is not None or had_none,
         previous_generation=previous_generation,
-        skipped=None if previous_generation is None else generations_between(previous_generation, record.generation),
+        skipped=skipped,
         compacted=compacted,
-    )
-
-
-def _seen_past_of(state: GroupState, record: MembershipRecord, context: Context) -> Past:
-    """The same for a membership that was only seen: generations between two looks leave no trace."""
-    classic, modern = state.classic, state.modern
-    migrated = bool(record.members) and modern.ended == record.record - 1
-    previous = (classic.handed_over if migrated else None) or classic.current
-    continues = previous is not None and (migrated or classic.tombstoned is None)
-    told = classic.handed_over if migrated else previous if continues else None
-    before = told.record if told is not None else None
-    kind = "migration" if migrated else "rebalance" if record.members else "became_empty"
-    if kind == "rebalance" and before is not None and _only_returned(before, record):
-        kind = "static_replacement"
-    return Past(
-        kind=kind,
-        incarnation=_incarnation(previous if continues else None, record, context),
-        decision=told,
-        before=before,
-        known=before is not None or (state.seen is not None and state.seen.empty),
-        previous_generation=before.generation if before is not None and not before.seen else None,
-        skipped=None,
-        compacted=False,
     )
 
 
@@ -155,16 +139,14 @@ def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated
         return "rebalance"
     # A static member that returns keeps what it has, and no coordinator writes anything else under the same generation.
     # What was written all the same (the log lost its end, or somebody else wrote to it) is judged like any decision.
-    return "static_replacement" if _assigned(before) == _assigned(record) else "rebalance"
-
-
-def _assigned(record: MembershipRecord) -> dict[str, object]:
-    return {m.group_instance_id or m.member_id: m.assigned for m in record.members}
+    was, now = ({m.group_instance_id or m.member_id: m.assigned for m in of.members} for of in (before, record))
+    returned = _only_returned(before, record) if record.seen else was == now
+    return "static_replacement" if returned else "rebalance"
 
 
 def _continues(before: MembershipRecord, record: MembershipRecord) -> bool:
     """Whether a record continues the previous one's group; False if the group was created again in between."""
-    if record.generation > before.generation:
+    if record.seen or record.generation > before.generation:
         return True
     if record.generation < before.generation:
         return False

@@ -33,7 +33,7 @@ from streaming.groups.causes import (
     subscription_changes,
 )
 from streaming.groups.classic.before import Past
-from streaming.groups.classic.membership import Owners, leader_counts, subscribed_topics
+from streaming.groups.classic.membership import Owners, leader_counts, owners_in
 from streaming.groups.classic.state import NO_ROUND, Owned, TopicsShown, Transfer
 from streaming.groups.rows import Cause, ReplacedMember
 from streaming.groups.state import GroupState
@@ -52,7 +52,7 @@ def topics_shown(state: GroupState, record: MembershipRecord, pending: Owners) -
         record: The decision.
         pending: Partitions pending handover, which the leader has held back.
     """
-    wanted = subscribed_topics(record) or ()
+    wanted = owners_in(record).topics or ()
     leader = _counts(record, pending)
     counts = {}
     racks = {}
@@ -165,7 +165,7 @@ def _of_topics(
             subscription_changes({m: was[m] for m in staying}, {m: of for m, of in now.items() if m in staying}),
             "members changed their subscriptions: how many of those that stayed subscribe to it",
         )
-    both = (subscribed_topics(before) or frozenset()) & (subscribed_topics(record) or frozenset())
+    both = (owners_in(before).topics or frozenset()) & (owners_in(record).topics or frozenset())
     if not both or before.protocol not in _ASSIGN_ALL or record.protocol not in _ASSIGN_ALL:
         return
     first, second = _counts(before, follows), _counts(record, change.pending)

@@ -44,7 +44,7 @@ from typing import Final
 
 import msgspec
 
-from streaming.groups.classic.membership import Owners, subscribed_topics
+from streaming.groups.classic.membership import Owners, owners_in
 from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSpan
 from streaming.groups.delayed import (
     HANDOVER_PENDING,
@@ -175,7 +175,7 @@ def _leaves_out(state: GroupState, was: Owners, after: Owners, record: Membershi
     Members that reported it had it when they joined; what they are to hand over counts for the next decision.
     """
     reported = _kept(record)
-    subscribed = subscribed_topics(record)
+    subscribed = owners_in(record).topics
     counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
     return any(
         partition < counts.get(topic, partition + 1) and (topic, partition) not in reported

@@ -12,13 +12,12 @@ from streaming.groups.classic.membership import (
     counts_of,
     generation_column,
     is_consumer,
-    owning_members,
+    owners_in,
     standing_members,
-    subscribed_topics,
 )
 from streaming.groups.context import Context
 from streaming.groups.health.columns import Membership
-from streaming.groups.kind import Held, Kind, OwningMembers
+from streaming.groups.kind import Kind, Ownership
 from streaming.groups.modern.verdicts import modern_verdict
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, UNVERIFIED, StandingVerdict
@@ -27,7 +26,6 @@ from streaming.records import (
     SHARE,
     STREAMS,
     GroupObservation,
-    Member,
     MembershipRecord,
     MembershipTombstone,
     UnreadableMembership,
@@ -44,44 +42,9 @@ def _end(state: GroupState, observation: GroupObservation, context: Context) -> 
     close_members(state, observation.log_position, observation.time, context)
 
 
-def topics(state: GroupState) -> frozenset[str] | None:
-    """Topics with a subscriber; None if unknown."""
+def _owners(state: GroupState) -> Ownership:
     record = state.live_record()
-    return None if record is None else subscribed_topics(record)
-
-
-def owners(state: GroupState) -> OwningMembers:
-    """The member that owns each partition, by topic."""
-    record = state.live_record()
-    return {} if record is None else owning_members(record)
-
-
-def held(state: GroupState) -> list[Held] | None:
-    """What each member owns, in the order of its record; None without members, or if one cannot be decoded."""
-    record = state.live_record()
-    if record is None or not is_consumer(record) or not record.members:
-        return None
-    known = [Held(member, dict(member.assigned)) for member in record.members if member.assigned is not None]
-    return known if len(known) == len(record.members) else None
-
-
-def consumers(state: GroupState) -> frozenset[str]:
-    """Ids of the members that may own partitions, also of those that cannot be decoded."""
-    record = state.live_record()
-    if record is None or not is_consumer(record):
-        return frozenset()
-    return frozenset(member.member_id for member in record.members)
-
-
-def assignment(state: GroupState) -> tuple[int, int] | None:
-    """Numbers that change whenever the assignment does; None without one."""
-    record = state.live_record()
-    return None if record is None else (record.record, len(record.members))
-
-
-def topics_of(state: GroupState, member: Member) -> frozenset[str] | None:  # noqa: ARG001
-    """Topics whose partitions a member may have; None if unknown."""
-    return None if member.topics is None else frozenset(member.topics)
+    return Ownership() if record is None else owners_in(record)
 
 
 def _membership(state: GroupState, observation: GroupObservation) -> Membership:
@@ -147,12 +110,7 @@ CLASSIC: Final = Kind(
     note_round=churn.note_round,
     write_verdicts=write_classic_verdicts,
     judge_again=judge_again,
-    topics=topics,
-    owners=owners,
-    held=held,
-    consumers=consumers,
-    assignment=assignment,
-    topics_of=topics_of,
+    owners=_owners,
     standing_members=standing_members,
     membership=_membership,
     findings=classic_findings,

@@ -10,6 +10,7 @@ from typing import Final
 
 from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
 from streaming.groups.context import Context
+from streaming.groups.kind import Ownership, Owning
 from streaming.groups.rows import MemberRow, TopicAssignment, partition_column, split
 from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
@@ -44,19 +45,10 @@ def undecodable(record: MembershipRecord) -> Member | None:
     return None
 
 
-def owning_members(record: MembershipRecord) -> dict[str, dict[int, Member]]:
-    """The member that owns each partition, by topic; the first in record order for a partition assigned twice.
-
-    A member whose assignment cannot be decoded owns nothing. Empty for other protocol types than "consumer".
-    """
-    owners: dict[str, dict[int, Member]] = {}
-    if is_consumer(record):
-        for member in record.members:
-            for topic, partitions in member.assigned or ():
-                of_topic = owners.setdefault(topic, {})
-                for partition in partitions:
-                    of_topic.setdefault(partition, member)
-    return owners
+def owners_in(record: MembershipRecord) -> Ownership:
+    """Who owns what by a record; nobody where its protocol type is another than "consumer"."""
+    members = record.members if is_consumer(record) else ()
+    return Ownership([Owning(m, m.assigned, m.topics) for m in members], (record.record, len(record.members)))
 
 
 def owners_of(record: MembershipRecord, beside: MembershipRecord | None = None) -> Owners | None:
@@ -74,7 +66,7 @@ def owners_of(record: MembershipRecord, beside: MembershipRecord | None = None) 
         return {}
     if not is_consumer(record) or any(member.assigned is None for member in record.members):
         return None
-    owners = {topic: {p: m.member_id for p, m in of.items()} for topic, of in owning_members(record).items()}
+    owners = {topic: {p: m.member_id for p, m in of.items()} for topic, of in owners_in(record).by_partition.items()}
     if beside is not None and sum(counts_of(record) or ()) > sum(map(len, owners.values())):
         before_or_after = _all_owners(beside)
         for (topic, partition), members in _all_owners(record).items():
@@ -101,18 +93,6 @@ def counts_of(record: MembershipRecord) -> list[int] | None:
             return None
         counts.append(sum(len(partitions) for _, partitions in member.assigned))
     return counts
-
-
-def subscribed_topics(record: MembershipRecord) -> frozenset[str] | None:
-    """Topics with at least one subscriber; None if there are no members, or a subscription is unknown."""
-    if not record.members or not is_consumer(record):
-        return None
-    topics: set[str] = set()
-    for member in record.members:
-        if member.topics is None:
-            return None
-        topics.update(member.topics)
-    return frozenset(topics)
 
 
 def wanted_topics(record: MembershipRecord) -> frozenset[str]:
@@ -193,23 +173,10 @@ def _subscription_of(member: Member) -> Subscription:
     )
 
 
-def write_members(
-    state: GroupState,
-    record: MembershipRecord,
-    incarnation: int,
-    context: Context,
-) -> None:
+def write_members(state: GroupState, record: MembershipRecord, incarnation: int, context: Context) -> None:
     """Write a row for every member of a decision, and a closing row for each previous member that is gone."""
-    last = state.classic.current
-    if last is not None and not state.classic.members_ended:
-        staying = {m.member_id for m in record.members}
-        ended = (record.record, record.record_time)
-        context.rows.members.extend(
-            _member_row(member, last.record, last.incarnation, context, ended=ended)
-            for member in last.record.members
-            if member.member_id not in staying
-        )
-    context.rows.members.extend(_member_row(m, record, incarnation, context, ended=None) for m in record.members)
+    rows = [_member_row(member, record, incarnation, context) for member in record.members]
+    context.rows.change_members(standing_members(state, context), rows, record.record, record.record_time)
     state.classic.members_ended = not record.members
 
 
@@ -218,40 +185,27 @@ def standing_members(state: GroupState, context: Context) -> list[MemberRow]:
     current = state.classic.current
     if current is None or state.classic.members_ended:
         return []
-    return [_member_row(m, current.record, current.incarnation, context, ended=None) for m in current.record.members]
+    return [_member_row(member, current.record, current.incarnation, context) for member in current.record.members]
 
 
 def close_members(state: GroupState, offset: int, record_time: int, context: Context) -> None:
     """Write a closing row for every member of a group whose membership has ended."""
-    if state.classic.current is not None and not state.classic.members_ended:
-        current = state.classic.current
-        context.rows.members.extend(
-            _member_row(m, current.record, current.incarnation, context, ended=(offset, record_time))
-            for m in current.record.members
-        )
+    context.rows.change_members(standing_members(state, context), (), offset, record_time)
     state.classic.members_ended = True
 
 
-def _member_row(
-    member: Member,
-    record: MembershipRecord,
-    incarnation: int,
-    context: Context,
-    *,
-    ended: tuple[int, int] | None,
-) -> MemberRow:
-    assigned = member.assigned if ended is None else ()
-    offset, time = ended if ended is not None else (record.record, record.record_time)
+def _member_row(member: Member, record: MembershipRecord, incarnation: int, context: Context) -> MemberRow:
+    assigned, topics = member.assigned, member.topics
     return MemberRow(
         cluster=context.config.cluster,
         group_id=context.group,
-        decision=offset,
+        decision=record.record,
         member_id=member.member_id,
         source=context.source,
         log_partition=partition_column(record.log_partition),
-        record_time=time,
-        event_date=day_of(time),
-        ended=ended is not None,
+        record_time=record.record_time,
+        event_date=day_of(record.record_time),
+        ended=False,
         incarnation=incarnation,
         generation=generation_column(record),
         group_instance_id=member.group_instance_id,
@@ -259,9 +213,7 @@ def _member_row(
         client_host=member.client_host,
         rack=member.rack or None,
         leader=None if record.seen else member.member_id == record.leader,
-        subscription=None
-        if member.topics is None
-        else tuple(dict.fromkeys(split(topic)[0] for topic in member.topics)),
+        subscription=None if topics is None else tuple(dict.fromkeys(split(topic)[0] for topic in topics)),
         partition_count=None if assigned is None else sum(len(p) for _, p in assigned),
         partitions=None if assigned is None else tuple(_assigned(unit, numbers) for unit, numbers in assigned),
         undecodable=member.undecodable,

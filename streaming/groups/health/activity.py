@@ -16,7 +16,7 @@ from math import log
 from typing import Final
 
 from streaming.groups.health.columns import FindingAtRound, some
-from streaming.groups.kind import Kind
+from streaming.groups.kind import Ownership
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
 from streaming.groups.state import GroupState, Rebalances, Uncommitted
@@ -33,7 +33,7 @@ which a consumer must come back for more, and by default it then commits."""
 _MOST: Final = 2**63 - 1
 
 
-def note_commits(state: GroupState, observation: GroupObservation, kind: Kind) -> None:
+def note_commits(state: GroupState, observation: GroupObservation, owners: Ownership) -> None:
     """Note in the state whether the group owns partitions in which records arrive, and has no committed offset.
 
     Call this before the round's lag is judged: it looks at the high watermarks of the round before.
@@ -45,8 +45,7 @@ def note_commits(state: GroupState, observation: GroupObservation, kind: Kind) -
     ):
         state.uncommitted = None
         return
-    owners = kind.owners(state) if state.members_known else {}
-    if not owners:
+    if not owners.by_partition:
         state.uncommitted = None
         return
     if observation.held_since is not None:
@@ -56,7 +55,7 @@ def note_commits(state: GroupState, observation: GroupObservation, kind: Kind) -
     for topic in observation.topics:
         partitions = state.partitions.get(topic.topic, {})
         ends = offsets_of(topic.high_watermarks, topic.partitions or 0)
-        for number in owners.get(topic.topic, ()):
+        for number in owners.by_partition.get(topic.topic, ()):
             row = partitions[number].row if number in partitions else None
             before = row[1] if row is not None else None
             if before is not None and number < len(ends):

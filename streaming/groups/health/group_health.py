@@ -13,7 +13,7 @@ import msgspec
 from streaming.groups.context import Context
 from streaming.groups.health.activity import never_committed, storm
 from streaming.groups.health.columns import FindingAtRound, Membership
-from streaming.groups.kind import Kind
+from streaming.groups.kind import Kind, Ownership
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
@@ -29,13 +29,13 @@ _MOST = 2**63 - 1
 
 
 def write_health(
-    state: GroupState, observation: GroupObservation, context: Context, totals: Totals, kind: Kind
+    state: GroupState, observation: GroupObservation, context: Context, totals: Totals, kind: Kind, owners: Ownership
 ) -> None:
     """Write the group's row if it has changed, or if the last one is a heartbeat old; and rows of `member_load`."""
     membership = _too_large(state, observation) or kind.membership(state, observation)
     findings = _findings_of(state, observation, context, totals, kind)
-    if state.load is not None and weigh_again(state, state.load, observation, kind):
-        write_member_load(state, state.load, observation, context, kind)
+    if state.load is not None and weigh_again(state.load, observation, owners):
+        write_member_load(state.load, observation, context, owners)
     row = _health_row(state, observation, context, membership, totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is

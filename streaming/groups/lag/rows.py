@@ -6,7 +6,7 @@ from array import array
 from zlib import crc32
 
 from streaming.groups.context import Context
-from streaming.groups.kind import Kind, OwningMember, OwningMembers
+from streaming.groups.kind import LagRules, Ownership, OwningMember
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.oldest_unread import RoundTimes, Unread
@@ -26,7 +26,8 @@ def lag_rows(
     context: Context,
     passed: int,
     rounds: int,
-    kind: Kind,
+    owners: Ownership,
+    rules: LagRules,
 ) -> Totals:
     """Judge the lag of every partition at a round, and write rows for the partitions that have changed.
 
@@ -36,12 +37,13 @@ def lag_rows(
         context: Rows are written here.
         passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
-        kind: The group's kind.
+        owners: Who owns what.
+        rules: How lag is judged.
 
     Returns:
         The sums over the partitions of subscribed topics.
     """
-    return _Round(state, observation, context, passed, rounds, kind).measure()
+    return _Round(state, observation, context, passed, rounds, owners, rules).measure()
 
 
 class _Round:
@@ -76,13 +78,12 @@ class _Round:
         context: Context,
         passed: int,
         rounds: int,
-        kind: Kind,
+        owners: Ownership,
+        rules: LagRules,
     ) -> None:
-        self._rules = kind.lag_rules(observation)
         self._state, self._observation, self._context = state, observation, context
         self._passed, self._rounds = passed, rounds
-        self._subscribed = kind.topics(state)
-        self._owners: OwningMembers = kind.owners(state) if state.members_known else {}
+        self._subscribed, self._owners, self._rules = owners.topics, owners.by_partition, rules
         self._held = observation.held_since is not None
         # Rows older than this are repeated; for an idle group, whose rounds are a heartbeat apart, all are.
         self._old = MOST if observation.idle else observation.elapsed_time - context.config.heartbeat_ms

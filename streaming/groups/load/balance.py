@@ -14,10 +14,10 @@ from typing import Final
 
 from assignors import AssignorError, Group, Subscription, imbalance, load_imbalance_optimal
 from streaming.groups.context import Context
-from streaming.groups.kind import Held, Kind, OwningMember
+from streaming.groups.kind import Ownership, Owning, OwningMember
 from streaming.groups.load.rates import consumed_of, produced_of
 from streaming.groups.rows import HotPartition, MemberLoadRow, for_people
-from streaming.groups.state import GroupState, LoadState
+from streaming.groups.state import LoadState
 from streaming.records import GroupObservation
 from streaming.times import day_of
 
@@ -28,49 +28,47 @@ _CLEARLY: Final = 1.1
 _MOST_NAMED: Final = 10
 
 
-def weigh_again(state: GroupState, load: LoadState, observation: GroupObservation, kind: Kind) -> bool:
+def weigh_again(load: LoadState, observation: GroupObservation, owners: Ownership) -> bool:
     """Weigh what the members carry, if the assignment or the rates are others than at the round before.
 
     Returns:
         Whether they are.
     """
-    assignment = kind.assignment(state) if state.members_known else None
-    if load.assignment == assignment and load.since != observation.elapsed_time:
+    if load.assignment == owners.version and load.since != observation.elapsed_time:
         return False
-    load.assignment = assignment
-    _weigh(state, load, kind)
+    load.assignment = owners.version
+    _weigh(load, owners)
     return True
 
 
-def _weigh(state: GroupState, load: LoadState, kind: Kind) -> None:
+def _weigh(load: LoadState, owners: Ownership) -> None:
     """Compute the columns about balance for the present assignment with the rates of the newest ended window."""
     load.imbalance = load.imbalance_optimal = load.hot_partitions = None
-    held = kind.held(state) if state.members_known else None
-    if held is None or not load.length:
+    if not owners.are_known or not load.length:
         return
-    counts = counts_of_held(held, load, produced_of)
-    shares = [load_of(of, counts) for of in held]
+    counts = _counts(owners, load, produced_of)
+    shares = [load_of(of, counts) for of in owners.members]
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):
         return
     load.imbalance = imbalance(known)
     if load.imbalance is None:
         return
-    load.hot_partitions = _hot(held, counts, sum(known), load.length)
-    load.imbalance_optimal = _optimal(state, kind, held, counts, load.imbalance)
+    load.hot_partitions = _hot(owners, counts, sum(known), load.length)
+    load.imbalance_optimal = _optimal(owners, counts, load.imbalance)
 
 
-def counts_of_held(
-    held: Sequence[Held], load: LoadState, counts_of: Callable[[LoadState, str], array[int]]
+def _counts(
+    owners: Ownership, load: LoadState, counts_of: Callable[[LoadState, str], array[int]]
 ) -> dict[str, array[int]]:
     """Records in the newest ended window of each topic that a member owns partitions of, as `counts_of` gives them."""
-    return {topic: counts_of(load, topic) for topic in dict.fromkeys(t for of in held for t in of.partitions)}
+    return {topic: counts_of(load, topic) for topic in owners.by_partition}
 
 
-def load_of(held: Held, counts: Mapping[str, Sequence[int]]) -> int | None:
+def load_of(owning: Owning, counts: Mapping[str, Sequence[int]]) -> int | None:
     """Records of a member's partitions; None if those of one of them are not known."""
     total = 0
-    for topic, partitions in held.partitions.items():
+    for topic, partitions in owning.partitions or ():
         of_topic = counts[topic]
         for partition in partitions:
             if not 0 <= partition < len(of_topic) or of_topic[partition] < 0:
@@ -79,12 +77,10 @@ def load_of(held: Held, counts: Mapping[str, Sequence[int]]) -> int | None:
     return total
 
 
-def _hot(
-    held: Sequence[Held], counts: Mapping[str, Sequence[int]], total: int, length: int
-) -> tuple[HotPartition, ...]:
-    partitions_held = [(topic, p) for of in held for topic, partitions in of.partitions.items() for p in partitions]
+def _hot(owners: Ownership, counts: Mapping[str, Sequence[int]], total: int, length: int) -> tuple[HotPartition, ...]:
+    partitions_held = [(topic, p) for of in owners.members for topic, numbers in of.partitions or () for p in numbers]
     # With more members than partitions, some cannot have a share.
-    fair = total / min(len(held), len(partitions_held))
+    fair = total / min(len(owners.members), len(partitions_held))
     hot = [
         HotPartition(for_people(topic), partition, counts[topic][partition] * 1000 / length)
         for topic, partition in partitions_held
@@ -93,21 +89,17 @@ def _hot(
     return tuple(sorted(hot, key=lambda one: (-one.per_second, one.topic, one.partition))[:_MOST_NAMED])
 
 
-def _optimal(
-    state: GroupState, kind: Kind, held: Sequence[Held], counts: Mapping[str, Sequence[int]], present: float
-) -> tuple[float, float] | None:
+def _optimal(owners: Ownership, counts: Mapping[str, Sequence[int]], present: float) -> tuple[float, float] | None:
     """Bounds of the least imbalance of the owned partitions; None if it is not known who may have them."""
     subscriptions = []
-    for of in held:
-        topics = kind.topics_of(state, of.member)
-        if topics is None or not topics >= of.partitions.keys():
+    for member, partitions_of, topics in owners.members:
+        if topics is None or not {topic for topic, _ in partitions_of or ()}.issubset(topics):
             return None
-        subscriptions.append(Subscription(of.member.member_id, tuple(sorted(topics & counts.keys()))))
+        subscriptions.append(Subscription(member.member_id, tuple(sorted(counts.keys() & topics))))
     owned: dict[str, list[int]] = {topic: [0] * len(of_topic) for topic, of_topic in counts.items()}
-    for of in held:
-        for topic, partitions in of.partitions.items():
-            for partition in partitions:
-                owned[topic][partition] = counts[topic][partition]
+    for topic, partitions in owners.by_partition.items():
+        for partition in partitions:
+            owned[topic][partition] = counts[topic][partition]
     try:
         group = Group(tuple(subscriptions), {topic: len(of_topic) for topic, of_topic in owned.items()})
         found = load_imbalance_optimal(group, owned)
@@ -116,26 +108,22 @@ def _optimal(
     return None if found is None else (found[0], max(found[0], min(found[1], present)))
 
 
-def write_member_load(
-    state: GroupState, load: LoadState, observation: GroupObservation, context: Context, kind: Kind
-) -> None:
+def write_member_load(load: LoadState, observation: GroupObservation, context: Context, owners: Ownership) -> None:
     """Write the rows of a round that ends a window, and the closing rows of members that have left since the last one.
 
     Args:
-        state: The group's state, including this round.
-        load: Its load.
+        load: The group's load.
         observation: The round: it ends a window, or is the first with another assignment.
         context: Rows are written here.
-        kind: The group's kind.
+        owners: Who owns what.
     """
-    end_member_load(load, kind.consumers(state), observation, context)
-    held = (kind.held(state) if state.members_known else None) or ()
+    end_member_load(load, {of.member.member_id for of in owners.members}, observation, context)
     # Without a certain length there are no rates; rows that are open say so.
-    if load.since != observation.elapsed_time or not (held and (load.length or load.members)):
+    if load.since != observation.elapsed_time or not (owners.are_known and (load.length or load.members)):
         return
-    produced = counts_of_held(held, load, produced_of)
-    consumed = counts_of_held(held, load, consumed_of)
-    carried = [load_of(of, produced) for of in held]
+    produced = _counts(owners, load, produced_of)
+    consumed = _counts(owners, load, consumed_of)
+    carried = [load_of(of, produced) for of in owners.members]
     known = [count for count in carried if count is not None]
     total = sum(known) if len(known) == len(carried) else 0
     context.rows.member_load.extend(
@@ -144,14 +132,14 @@ def write_member_load(
             observation,
             context,
             of.member,
-            sum(map(len, of.partitions.values())),
+            sum(len(numbers) for _, numbers in of.partitions or ()),
             _per_second(count, load.length),
             _per_second(load_of(of, consumed), load.length),
             count / total if load.length and total and count is not None else None,
         )
-        for of, count in zip(held, carried, strict=True)
+        for of, count in zip(owners.members, carried, strict=True)
     )
-    load.members = tuple([of.member.member_id for of in held])
+    load.members = tuple([of.member.member_id for of in owners.members])
 
 
 def end_member_load(

@@ -27,14 +27,9 @@ from streaming.groups.kind import Kind
 from streaming.groups.modern.decisions import follow, pass_over
 from streaming.groups.modern.group import ModernGroup, behind, newest_targets, subscriptions_of
 from streaming.groups.modern.members import (
-    assignment_of,
     close_modern_members,
-    consumers_of,
-    held_by_members,
-    modern_owners,
-    modern_topics,
+    owners_now,
     standing_modern_members,
-    topics_of,
     write_modern_members,
 )
 from streaming.groups.modern.verdicts import (
@@ -236,12 +231,7 @@ MODERN: Final = Kind(
     lives=lambda state: state.modern.key_type is not None,
     write_verdicts=_write_verdicts,
     judge_again=judge_modern_again,
-    topics=modern_topics,
-    owners=modern_owners,
-    held=held_by_members,
-    consumers=consumers_of,
-    assignment=assignment_of,
-    topics_of=topics_of,
+    owners=owners_now,
     standing_members=standing_modern_members,
     membership=modern_membership,
     findings=modern_findings,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.kind import Held
-from streaming.groups.modern.group import ModernDecision, subscribed, subscribing, subscriptions_of
+from streaming.groups.kind import Ownership, Owning
+from streaming.groups.modern.group import ModernDecision, subscribing, subscriptions_of
 from streaming.groups.rows import MemberRow, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, SHARE, STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
@@ -79,9 +79,8 @@ def write_modern_members(state: GroupState, context: Context) -> None:
                 continue  # the next decision shows the members
             decision = now
         known = names_at(state, decision)
-        staying = {member.member_id for member in decision.members}
-        _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, context)
-        context.rows.members.extend(_open_row(state, m, decision, known, context) for m in decision.members)
+        rows = [_open_row(state, member, decision, known, context) for member in decision.members]
+        context.rows.change_members(_last_rows(state, context), rows, decision.record, decision.record_time)
         # Only what closing rows need.
         state.modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
     state.modern.unnamed = []
@@ -106,8 +105,8 @@ def _write_returned(state: GroupState, context: Context) -> None:
             record_time=new.record_time,
             targets={new.member_id: target.partitions} if target is not None else {},
         )
-        context.rows.members.append(_closing_row(state, member, new.record, new.record_time, context))
-        context.rows.members.append(_open_row(state, new, told, topic_names(state), context))
+        row = _open_row(state, new, told, topic_names(state), context)
+        context.rows.change_members([_member_row(state, member, last, context)], [row], new.record, new.record_time)
         members[at] = new
     if members != list(last.members):
         state.modern.shown = msgspec.structs.replace(subscribing(last, modern), members=tuple(members))
@@ -147,24 +146,14 @@ def standing_modern_members(state: GroupState, context: Context) -> list[MemberR
 
 def close_modern_members(state: GroupState, offset: int, time: int, context: Context) -> None:
     """Write closing rows for the members of a modern group that has ended."""
-    for member in _last_members(state):
-        context.rows.members.append(_closing_row(state, member, offset, time, context))
+    context.rows.change_members(_last_rows(state, context), (), offset, time)
     state.modern.shown = None
 
 
-def _last_members(state: GroupState) -> tuple[ModernMember, ...]:
-    return state.modern.shown.members if state.modern.shown is not None else ()
-
-
-def _close(state: GroupState, gone: list[ModernMember], decision: ModernDecision, context: Context) -> None:
-    for member in gone:
-        context.rows.members.append(_closing_row(state, member, decision.record, decision.record_time, context))
-
-
-def _closing_row(state: GroupState, member: ModernMember, offset: int, time: int, context: Context) -> MemberRow:
+def _last_rows(state: GroupState, context: Context) -> list[MemberRow]:
+    """Rows of the members that were last shown, without what they had."""
     last = state.modern.shown
-    assert last is not None  # noqa: S101  # its rows of members are being ended
-    return _member_row(state, member, last, offset, time, context, ended=True, partitions=(), count=0, reason=None)
+    return [] if last is None else [_member_row(state, member, last, context) for member in last.members]
 
 
 def _open_row(
@@ -187,43 +176,29 @@ def _open_row(
         reason = f"no round has named the topic with id {unnamed[0]}"
     else:
         partitions = tuple([TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target])
-    return _member_row(
-        state,
-        member,
-        decision,
-        decision.record,
-        decision.record_time,
-        context,
-        ended=False,
-        partitions=partitions,
-        count=None if target is None else sum(len(numbers) for _, numbers in target),
-        reason=reason,
-    )
+    count = None if target is None else sum(len(numbers) for _, numbers in target)
+    return _member_row(state, member, decision, context, partitions, count, reason)
 
 
 def _member_row(
     state: GroupState,
     member: ModernMember,
     decision: ModernDecision,
-    offset: int,
-    time: int,
     context: Context,
-    *,
-    ended: bool,
-    partitions: tuple[TopicAssignment, ...] | None,
-    count: int | None,
-    reason: str | None,
+    partitions: tuple[TopicAssignment, ...] | None = None,
+    count: int | None = None,
+    reason: str | None = None,
 ) -> MemberRow:
     return MemberRow(
         cluster=context.config.cluster,
         group_id=context.group,
-        decision=offset,
+        decision=decision.record,
         member_id=member.member_id,
         source=context.source,
         log_partition=partition_column(decision.log_partition),
-        record_time=time,
-        event_date=day_of(time),
-        ended=ended,
+        record_time=decision.record_time,
+        event_date=day_of(decision.record_time),
+        ended=False,
         incarnation=state.modern.incarnation if state.modern.incarnation is not None else decision.record,
         generation=decision.epoch,
         group_instance_id=member.instance_id,
@@ -240,78 +215,29 @@ def _member_row(
     )
 
 
-def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
-    """The current owner of each partition, by topic name; a partition being revoked still has its owner.
+def owners_now(state: GroupState) -> Ownership:
+    """Who owns what now; a partition being revoked still has its owner.
 
-    Empty for share groups, where a partition may have several members.
+    Nobody in share groups, where a partition may have several members. Members of a streams group have tasks, so it is
+    not known which topics they may have.
     """
     group = state.modern.group
-    if state.modern.key_type is None or group is None or group.group_type == SHARE:
-        return {}
+    if group is None or not group.members:
+        return Ownership()
+    newest = max((current.record for current in group.currents.values()), default=-1)
+    version = max(newest, *(member.record for member in group.members.values())), len(group.members)
+    if group.group_type == SHARE:
+        return Ownership((), version)
     names = topic_names(state)
-    owners: dict[str, dict[int, ModernMember]] = {}
+    topics = subscriptions_of(group) if group.group_type == CONSUMER else {}
+    members = []
     for member_id, member in group.members.items():
         current = group.currents.get(member_id)
         owned = (*current.partitions, *current.revoking) if current is not None else ()
         if group.group_type == STREAMS:
-            for read in read_by_tasks(state, group.topology, owned) or ():
-                owners.setdefault(read.topic, {}).update(dict.fromkeys(read.partitions, member))
-            continue
-        for topic_id, numbers in owned:
-            if topic_id in names:
-                of_topic = owners.setdefault(names[topic_id], {})
-                for number in numbers:
-                    of_topic.setdefault(number, member)
-    return owners
-
-
-def modern_topics(state: GroupState) -> frozenset[str] | None:
-    """Names of the topics with a subscriber in a consumer group; None if unknown."""
-    group = state.modern.group
-    if state.modern.key_type is None or group is None or group.group_type != CONSUMER or not group.members:
-        return None
-    topics: set[str] = set()
-    for of_some in set(subscriptions_of(group).values()):
-        if of_some is None:
-            return None
-        topics |= of_some
-    return frozenset(topics)
-
-
-def held_by_members(state: GroupState) -> list[Held] | None:
-    """What each member owns now, in the order in which they joined; a partition being revoked still has its owner.
-
-    Returns:
-        None without members, and for share groups.
-    """
-    group = state.modern.group
-    if not consumers_of(state) or group is None:
-        return None
-    owned: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in group.members}
-    for topic, partitions in modern_owners(state).items():
-        for partition, member in partitions.items():
-            owned[member.member_id].setdefault(topic, []).append(partition)
-    return [Held(member, owned[member_id]) for member_id, member in group.members.items()]
-
-
-def consumers_of(state: GroupState) -> frozenset[str]:
-    """Ids of the members that may own partitions."""
-    group = state.modern.group
-    if state.modern.key_type is None or group is None or group.group_type == SHARE:
-        return frozenset()
-    return frozenset(group.members)
-
-
-def assignment_of(state: GroupState) -> tuple[int, int] | None:
-    """Numbers that change whenever what members own does; None without members."""
-    group = state.modern.group
-    if state.modern.key_type is None or group is None or not group.members:
-        return None
-    newest = max((current.record for current in group.currents.values()), default=-1)
-    return max(newest, *(member.record for member in group.members.values())), len(group.members)
-
-
-def topics_of(state: GroupState, member: ModernMember) -> frozenset[str] | None:
-    """Topics whose partitions a member may have; None if unknown, and in a streams group, which assigns tasks."""
-    group = state.modern.group
-    return None if group is None or group.group_type != CONSUMER else subscribed(group, member)
+            read = read_by_tasks(state, group.topology, owned) or ()
+            partitions = tuple([(of.topic, of.partitions) for of in read])
+        else:
+            partitions = tuple([(names[topic_id], numbers) for topic_id, numbers in owned if topic_id in names])
+        members.append(Owning(member, partitions, topics.get(member_id)))
+    return Ownership(members, version)
