@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from streaming.groups import advance, encode_rows, encode_state
@@ -51,11 +50,6 @@ def test_a_row_of_group_health_tells_the_group_at_a_round() -> None:
     assert (row.imbalance, row.imbalance_optimal) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
 
 
-def test_three_partitions_on_five_members_are_uneven_and_optimal() -> None:
-    row = health(lived(make_record(5, even("x", 3, *"abcde")), make_observation(10, make_topic("x", 3))))
-    assert (row.imbalance, row.imbalance_optimal) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
-
-
 def test_everything_on_one_member_is_far_above_the_least_imbalance() -> None:
     members = (make_member("a", ("x",), {"x": range(6)}), make_member("b", ("x",), {}), make_member("c", ("x",), {}))
     row = health(lived(make_record(5, members), make_observation(10, make_topic("x", 6))))
@@ -75,20 +69,6 @@ def test_rows_of_group_health_are_written_on_change_and_at_the_heartbeat() -> No
     assert [row.round for row in life.rows.group_health] == [10, 610]
     life.take(make_observation(630, make_topic("x", 2), state="PreparingRebalance"))
     assert (health(life).round, health(life).state) == (630, "PreparingRebalance")
-
-
-def test_a_simple_group_is_not_applicable() -> None:
-    row = health(
-        lived(make_commit(5, 1, topic="x"), make_observation(10, make_topic("x", 1), state="Empty", protocol_type=""))
-    )
-    assert row.verdict == "not_applicable"
-    assert row.verdict_reason == "no membership: offsets are committed without joining the group (assign and commit)"
-    assert (row.generation, row.incarnation, row.lag_total) == (None, None, 99)
-
-
-def test_a_group_whose_members_no_record_has_shown_yet_is_pending() -> None:
-    row = health(lived(make_observation(10, make_topic("x", 1), state="CompletingRebalance")))
-    assert (row.verdict, row.members) == ("pending", 0)
 
 
 @pytest.mark.parametrize("kind", ["share", "streams"])
@@ -331,9 +311,3 @@ def test_the_state_of_a_steady_group_does_not_grow() -> None:
         assert life.state is not None
         sizes.append(len(encode_state(life.state)[1]))
     assert sizes[-1] <= sizes[70] + 16  # The first rates come after ten minutes.
-
-
-def test_rows_travel_packed() -> None:
-    rows = lived(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2))).rows
-    again = decode_rows(encode_rows(rows))
-    assert msgspec.to_builtins(again) == msgspec.to_builtins(rows)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.groups.rows import Cause, ChurnRow
+from streaming.groups.rows import ChurnRow
 from streaming.records import CoordinatorMove, GroupEpoch, GroupInput, GroupObservation, TargetEpoch
 from tests.groups.build import Life, even, make_commit, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, SECOND_MEMBER, epoch, gone, observation, owns, read, stands
@@ -63,49 +63,68 @@ def test_a_coordinator_whose_broker_a_round_misses_went_down() -> None:
     )
 
 
-def test_a_round_before_the_decision_may_have_seen_it_already() -> None:
-    first, second = decisions()
-    assert told(lived(first, seen(6), seen(700, DOWN), second, seen(901, DOWN)))[-1] == ("broker_down", "2", "1")
+GONE_DOWN = ("broker_down", "2", "1")
+
+# The leader epochs of the two decisions, rounds before the second and after it, and the causes.
+Told = list[tuple[str, str | None, str | None]]
+SEEN: dict[str, tuple[tuple[int, int], list[GroupInput], list[GroupInput], Told]] = {
+    "a round before the decision may have seen it already": (
+        (7, 8),
+        [seen(6), seen(700, DOWN)],
+        [seen(901, DOWN)],
+        [MOVED[0], GONE_DOWN],
+    ),
+    "a broker that went and came back is both": (
+        (7, 9),
+        [seen(6)],
+        [seen(901, DOWN, BACK)],
+        [MOVED[0], GONE_DOWN, ("broker_up", "1", "2")],
+    ),
+    "a move before the decision does not hide the one that counts": (
+        (7, 8),
+        [seen(6)],
+        [seen(901, CoordinatorMove(3, 2, 5, 6, gone_round=100), DOWN)],
+        [MOVED[0], GONE_DOWN],
+    ),
+    **{
+        f"a move that no round explains stays what it is: {why}": (
+            (7, 8),
+            [seen(6)],
+            [seen(901, *moves), seen(902, DOWN)],
+            MOVED,
+        )
+        for why, *moves in (
+            ("there is none",),
+            ("nobody saw why", CoordinatorMove(2, 1, 7, 8)),
+            ("it began before the previous decision", CoordinatorMove(2, 1, 6, 8, gone_round=640)),
+            ("it ended after this one", CoordinatorMove(2, 1, 7, 9, gone_round=640)),
+            ("it is the next one", CoordinatorMove(1, 2, 8, 9, gone_round=640)),
+        )
+    },
+    **{
+        f"a round that looked before the move is not the last word: {epoch}": (
+            (7, 8),
+            [seen(6, epoch=epoch)],
+            [seen(901, epoch=epoch), seen(902, DOWN, epoch=8)],
+            [MOVED[0], GONE_DOWN],
+        )
+        for epoch in (0, 7)
+    },
+    "the first round that knows the new coordinator is the last word": (
+        (7, 8),
+        [seen(6)],
+        [seen(901, epoch=8), seen(902, DOWN, epoch=8)],
+        MOVED,
+    ),
+    "a coordinator that did not move has no such cause": ((7, 7), [seen(6)], [seen(901, DOWN)], MOVED[:1]),
+}
 
 
-def test_a_broker_that_went_and_came_back_is_both() -> None:
-    first, second = decisions(7, 9)
-    found = told(lived(first, seen(6), second, seen(901, DOWN, BACK)))
-    assert found[1:] == [("broker_down", "2", "1"), ("broker_up", "1", "2")]
-
-
-@pytest.mark.parametrize(
-    "moves",
-    [
-        (),
-        (CoordinatorMove(2, 1, 7, 8),),  # nobody saw why
-        (CoordinatorMove(2, 1, 6, 8, gone_round=640),),  # it began before the previous decision
-        (CoordinatorMove(2, 1, 7, 9, gone_round=640),),  # it ended after this one
-        (CoordinatorMove(1, 2, 8, 9, gone_round=640),),  # the next one
-    ],
-)
-def test_a_move_that_no_round_explains_stays_what_it_is(moves: tuple[CoordinatorMove, ...]) -> None:
-    first, second = decisions()
-    assert told(lived(first, seen(6), second, seen(901, *moves), seen(902, DOWN))) == MOVED
-
-
-@pytest.mark.parametrize("epoch", [0, 7])
-def test_a_round_that_looked_before_the_move_is_not_the_last_word(epoch: int) -> None:
-    first, second = decisions()
-    life = lived(first, seen(6, epoch=epoch), second, seen(901, epoch=epoch))
-    assert told(life) == MOVED
-    life.take(seen(902, DOWN, epoch=8))
-    assert told(life)[-1] == ("broker_down", "2", "1")
-
-
-def test_the_first_round_that_knows_the_new_coordinator_is_the_last_word() -> None:
-    first, second = decisions()
-    assert told(lived(first, seen(6), second, seen(901, epoch=8), seen(902, DOWN, epoch=8))) == MOVED
-
-
-def test_a_coordinator_that_did_not_move_has_no_such_cause() -> None:
-    first, second = decisions(7, 7)
-    assert told(lived(first, seen(6), second, seen(901, DOWN))) == MOVED[:1]
+@pytest.mark.parametrize("case", SEEN)
+def test_a_move_has_the_reason_that_the_first_round_to_know_it_tells(case: str) -> None:
+    epochs, before, after, expected = SEEN[case]
+    first, second = decisions(*epochs)
+    assert told(lived(first, *before, second, *after)) == expected
 
 
 def test_a_row_without_a_reason_has_no_revision_for_it() -> None:
@@ -114,26 +133,6 @@ def test_a_row_without_a_reason_has_no_revision_for_it() -> None:
     without = lived(*decisions(7, 7), seen(901), seen(902))
     count = [sum(row.decision == 900 for row in life.rows.rebalance_churn) for life in (with_move, without)]
     assert count[0] == count[1]
-
-
-def test_causes_stay_in_order_and_others_as_they_were() -> None:
-    first, second = decisions()
-    life = lived(first, seen(6), second, seen(901, DOWN))
-    before: list[Cause] = [
-        found
-        for row in life.rows.rebalance_churn
-        if row.decision == 900 and row.revision == 1
-        for found in row.causes or ()
-    ]
-    assert (newest(life).causes or ())[0] == before[0]
-
-
-def test_a_move_before_the_decision_does_not_hide_the_one_that_counts() -> None:
-    first, second = decisions()
-    earlier = CoordinatorMove(3, 2, 5, 6, gone_round=100)
-    life = lived(first, seen(6), second)
-    life.take(seen(901, earlier, DOWN))
-    assert told(life) == [("member_gone", None, None), ("broker_down", "2", "1")]
 
 
 def moved_modern() -> list[GroupInput]:

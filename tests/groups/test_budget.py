@@ -55,10 +55,6 @@ def far_beyond(*, generation: int = 5) -> tuple[Member, ...]:
     )
 
 
-def gone(position: int) -> GroupInput:
-    return make_observation(position, gone="deleted")
-
-
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky", "range", "roundrobin"])
 def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol: str) -> None:
     # This is the first round with the topic: it may have had as many partitions before.
@@ -78,22 +74,6 @@ def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol
     )
     assert work.spent < 1_000
     assert peak < 1_000_000
-
-
-def test_sixty_four_of_them_cost_no_more_each() -> None:
-    life = Life.after(make_observation(1, make_topic("x", 3)))
-    for number in range(64):
-        life.take(make_record(5 + number, far_beyond(), generation=number + 1, protocol="sticky"))
-    tracemalloc.start()
-    try:
-        with at_most(PLENTY) as work:
-            life.take(gone(100))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert Counter(row.verdict for row in life.rows.drift) == {"unverified": 64}
-    assert work.spent < 64 * 1_000
-    assert peak < 5_000_000
 
 
 def test_topics_that_are_all_a_little_beyond_are_not_recomputed_either() -> None:
@@ -397,13 +377,6 @@ class TestGroupsThatTheBrokerAssigns:
             *read(log), make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), bills, state=None)
         )
         assert (life.rows.group_health[-1].imbalance_optimal is not None) == known
-
-    def test_what_a_budget_leaves_out_is_the_same_at_every_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(budget, "ROUND", 8)
-        inputs = [*read(self.LOG), observation(30)]
-        whole = rows_of(inputs, ())
-        for cut in range(1, len(inputs)):
-            assert rows_of(inputs, (cut,)) == whole
 
 
 @pytest.mark.parametrize("waiting", [0, 1, 15])

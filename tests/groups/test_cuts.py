@@ -37,12 +37,6 @@ def rows_of(steps: Sequence[Step], cuts: Iterable[int], config: GroupConfig = CO
     return life.rows
 
 
-@settings(deadline=None, max_examples=examples(120))
-@given(streams())
-def test_a_batch_per_step_gives_the_rows_of_one_batch(steps: list[Step]) -> None:
-    assert counted(rows_of(steps, range(1, len(steps)))) == counted(rows_of(steps, ()))
-
-
 @settings(deadline=None, max_examples=25)
 @given(streams(12))
 def test_two_batches_give_the_rows_of_one_at_every_cut(steps: list[Step]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from streaming.groups.rows import ChurnRow
 from streaming.records import GroupInput, Member
 from tests.groups.build import (
@@ -70,108 +72,148 @@ def test_an_upgrade_is_a_row_at_the_target_that_the_classic_group_brought() -> N
     assert start.incarnation == migration.incarnation == joined.incarnation == 5
 
 
-def test_what_the_first_target_takes_from_an_owner_of_the_classic_group_has_moved() -> None:
-    # b had 2 and 3.
-    taken = [target("a", 0, 1, 2) if record == target("a", 0, 1) else record for record in CARRIED]
-    taken = [target("b", 3) if record == target("b", 2, 3) else record for record in taken]
-    assert churn(*before(), *read(taken))[-1].partitions_moved == 1
-
-
-def test_moves_of_an_upgrade_are_null_where_no_round_has_named_the_topic() -> None:
-    _, migration = churn(make_record(5, even("orders", 4, "a", "b"), generation=3), make_tombstone(9), *read(CARRIED))
-    assert (migration.kind, migration.partitions_moved, migration.joined) == ("migration", None, ())
-
-
-def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> None:
-    life = Life.after(*before(), *read(CARRIED))
-    rows = life.take(
-        make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
-    )
-    (verdict,) = [row for row in rows.drift if row.decision == 15]
-    assert (verdict.verdict, verdict.reason, verdict.candidates) == (
-        "unverified",
-        "the group was upgraded from the classic protocol: this is the assignment it had",
-        0,
-    )
-
-
-def test_a_static_member_that_came_back_with_other_topics_is_no_drift_when_the_group_is_upgraded() -> None:
-    # The record of its return has the new subscription beside the old assignment, and the upgrade takes over both.
-    topics = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 2)
-    stays = make_member("b", assigned={"orders": (2, 3)})
-    was = make_member("a", assigned={"orders": (0, 1)}, group_instance_id="i")
-    back = make_member("a2", ("bills",), {"orders": (0, 1)}, group_instance_id="i")
-    carried = [classic("a2", "i", ["bills"]), classic("b"), epoch(3), target("a2", 0, 1), target("b", 2, 3), stands(3)]
-    life = Life.after(make_record(5, (was, stays), generation=3), make_observation(6, *topics))
-    life.take(make_record(7, (back, stays), generation=3), make_tombstone(9), *read(carried))
-    rows = life.take(make_observation(30, *topics, state=None, group_type="consumer"))
-    assert [(row.verdict, row.drifted_partitions) for row in rows.drift] == [("unverified", ())]
-
-
-def test_the_first_target_after_an_upgrade_is_judged_with_what_the_group_brought() -> None:
-    # Uniform, by hand: four on three; a keeps its two, b one of its two, and n gets the other.
-    life = Life.after(*before(), *read(CARRIED + JOINED))
-    rows = life.take(
-        make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
-    )
-    verdict = rows.drift[-1]
-    assert (verdict.generation, verdict.verdict, verdict.reason) == (4, "identical", None)
-
-
-def test_a_first_target_is_not_judged_where_one_member_may_have_brought_partitions_that_no_record_shows() -> None:
-    # The last record of the classic group has no members; c came with the classic protocol after it, n did not.
-    log = [classic("c"), metadata("n"), epoch(5), target("c", 0, 1), target("n", 2, 3), stands(5)]
-    life = Life.after(make_record(6, generation=4), named(7), make_tombstone(9), *read(log))
-    rows = life.take(
-        make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
-    )
-    migration = life.rows.rebalance_churn[-1]
-    assert (migration.kind, migration.generation, migration.partitions_moved_optimal) == ("migration", 5, None)
-    reason = "the previous target is not known: earlier records of the group may be missing"
-    assert (rows.drift[-1].verdict, rows.drift[-1].reason) == ("unverified", reason)
-
-
-def test_the_upgrade_of_an_empty_group_begins_a_new_run_of_epochs() -> None:
-    log = [metadata("n"), epoch(2), target("n", 0, 1, 2, 3), stands(2), owns("n", 2, 0, 1, 2, 3)]
-    empty = make_record(6, generation=4)
-    _, _, migration = churn(make_record(5, even("orders", 4, "a"), generation=3), empty, make_tombstone(9), *read(log))
-    assert (migration.kind, migration.incarnation, migration.joined) == ("migration", 13, ("n",))
-    assert (migration.generation, migration.previous_generation) == (2, None)
-
-
-def test_a_group_of_the_new_protocol_made_after_a_classic_one_was_deleted_is_another() -> None:
-    rows = churn(
-        make_record(5, even("orders", 4, "a")),
-        make_tombstone(9),
-        *read([metadata("n"), epoch(1), target("n", 0), stands(1)], 12),
-        make_observation(20),
-    )
-    assert [row.kind for row in rows] == ["rebalance", "rebalance"]
-    assert rows[0].incarnation != rows[1].incarnation
-
-
-def test_a_group_ends_with_its_first_tombstone_and_what_follows_a_second_is_another() -> None:
-    rows = churn(
-        make_record(5, even("orders", 4, "a")),
-        make_tombstone(9),
-        make_tombstone(11),
-        *read([metadata("n"), epoch(1), target("n", 0), stands(1)], 12),
-        make_observation(20),
-    )
-    assert [row.kind for row in rows] == ["rebalance", "rebalance"]
-
-
-def test_a_classic_group_whose_past_is_compacted_away_has_not_joined_when_it_is_upgraded() -> None:
-    # Only the tombstone of the classic group is left; epoch and one member look like a new group's.
-    rows = churn(*read([classic("a"), epoch(1), target("a", 0, 1), stands(1)]))
-    assert (rows[0].joined, rows[0].partitions_moved) == (None, None)
-
-
 def back() -> list[GroupInput]:
     """Back from the upgraded group of a, b and n: n leaves, and a and b continue as a classic group."""
     members = (make_member("a", assigned={"orders": (0, 1)}), make_member("b", assigned={"orders": (2,)}))
     last = make_record(40, even("orders", 4, "a", "b"), generation=5)
     return [*downgrade(24, "a", "b", "n"), make_record(36, members, generation=4), last]
+
+
+UNNAMED = [make_record(5, even("orders", 4, "a", "b"), generation=3), make_tombstone(9)]
+# b had 2 and 3.
+TAKEN = [{target("a", 0, 1): target("a", 0, 1, 2), target("b", 2, 3): target("b", 3)}.get(one, one) for one in CARRIED]
+NEW = [metadata("n"), epoch(2), target("n", 0, 1, 2, 3), stands(2), owns("n", 2, 0, 1, 2, 3)]
+BEGUN = [metadata("n"), epoch(1), target("n", 0), stands(1)]
+ENDED = [metadata("n"), epoch(1), target("n", 0, 1, 2, 3), stands(1), *gone("n"), epoch(2)]
+ENDED += [(other_key(6, GROUP), None), (other_key(3, GROUP), None)]
+BEHIND = 10 + len(ENDED)
+
+# Inputs, the kinds of the rows of churn, and columns of the newest row.
+ROWS: dict[str, tuple[list[GroupInput], list[str], dict[str, object]]] = {
+    "what the first target takes from an owner of the classic group has moved": (
+        [*before(), *read(TAKEN)],
+        ["rebalance", "migration"],
+        {"partitions_moved": 1},
+    ),
+    "moves of an upgrade are null where no round has named the topic": (
+        [*UNNAMED, *read(CARRIED)],
+        ["rebalance", "migration"],
+        {"partitions_moved": None, "joined": ()},
+    ),
+    "the upgrade of an empty group begins a new run of epochs": (
+        [
+            make_record(5, even("orders", 4, "a"), generation=3),
+            *(make_record(6, generation=4), make_tombstone(9), *read(NEW)),
+        ],
+        ["rebalance", "became_empty", "migration"],
+        {"incarnation": 13, "joined": ("n",), "generation": 2, "previous_generation": None},
+    ),
+    "a group of the new protocol made after a classic one was deleted is another": (
+        [make_record(5, even("orders", 4, "a")), make_tombstone(9), *read(BEGUN, 12), make_observation(20)],
+        ["rebalance", "rebalance"],
+        {"incarnation": 15},
+    ),
+    "a group ends with its first tombstone and what follows a second is another": (
+        [
+            *(make_record(5, even("orders", 4, "a")), make_tombstone(9), make_tombstone(11)),
+            *(*read(BEGUN, 12), make_observation(20)),
+        ],
+        ["rebalance", "rebalance"],
+        {},
+    ),
+    # Only the tombstone of the classic group is left; epoch and one member look like a new group's.
+    "a classic group whose past is compacted away has not joined when it is upgraded": (
+        read([classic("a"), epoch(1), target("a", 0, 1), stands(1)]),
+        ["rebalance"],
+        {"joined": None, "partitions_moved": None},
+    ),
+    "a classic group that begins where an empty one of the new protocol ends is no migration": (
+        [*read(ENDED), make_record(BEHIND, even("orders", 4, "a"), generation=1)],
+        ["rebalance", "became_empty", "rebalance"],
+        {"joined": ("a",), "incarnation": BEHIND},
+    ),
+    "a classic group made right after a consumer group was deleted is created": (
+        [*read(ENDED), make_record(BEHIND, generation=0, protocol_type="")],
+        ["rebalance", "became_empty", "created"],
+        {},
+    ),
+    # The only record left from the time under the new protocol is not a target.
+    "of a downgrade whose last decision was not read nothing is compared": (
+        [
+            *(*read([metadata("a"), epoch(40)], 22), *downgrade(24, "a")),
+            make_record(30, even("orders", 4, "c"), generation=40),
+        ],
+        ["migration"],
+        {
+            "incarnation": 30,
+            "generation": 40,
+            "previous_generation": None,
+            "generations_skipped": None,
+            "joined": None,
+            "left": (),
+            "partitions_moved": None,
+        },
+    ),
+    "of a downgrade whose topics have no names moves are null and members are told": (
+        [*UNNAMED, *read(CARRIED + JOINED), *back()[:-1]],
+        ["rebalance", "migration", "rebalance", "migration"],
+        {"partitions_moved": None, "partitions_pending_handover": 0, "left": ("n",), "previous_generation": 4},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_a_move_between_protocols_is_one_row_that_tells_what_is_known_of_it(case: str) -> None:
+    inputs, kinds, columns = ROWS[case]
+    rows = churn(*inputs)
+    assert [row.kind for row in rows] == kinds
+    assert {name: getattr(rows[-1], name) for name in columns} == columns
+
+
+STATIC = [
+    make_member("a", assigned={"orders": (0, 1)}, group_instance_id="i"),
+    make_member("b", assigned={"orders": (2, 3)}),
+]
+RETURNED = make_member("a2", ("bills",), {"orders": (0, 1)}, group_instance_id="i")
+SINCE = [classic("a2", "i", ["bills"]), classic("b"), epoch(3), target("a2", 0, 1), target("b", 2, 3), stands(3)]
+
+# Inputs before a round at 30, and the newest verdict: generation, verdict and reason.
+VERDICTS: dict[str, tuple[list[GroupInput], tuple[int, str, str | None]]] = {
+    "no assignor of the broker is held to what a classic group brought": (
+        [*before(), *read(CARRIED)],
+        (3, "unverified", "the group was upgraded from the classic protocol: this is the assignment it had"),
+    ),
+    # The record of its return has the new subscription beside the old assignment, and the upgrade takes over both.
+    "a static member that came back with other topics is no drift when the group is upgraded": (
+        [
+            *(make_record(5, STATIC, generation=3), named(6), make_record(7, (RETURNED, STATIC[1]), generation=3)),
+            *(make_tombstone(9), *read(SINCE)),
+        ],
+        (3, "unverified", "the group was upgraded from the classic protocol: this is the assignment it had"),
+    ),
+    # Uniform, by hand: four on three; a keeps its two, b one of its two, and n gets the other.
+    "the first target after an upgrade is judged with what the group brought": (
+        [*before(), *read(CARRIED + JOINED)],
+        (4, "identical", None),
+    ),
+    # The last record of the classic group has no members; c came with the classic protocol after it, n did not.
+    "a first target is not judged where a member may have brought partitions that no record shows": (
+        [
+            *(make_record(6, generation=4), named(7), make_tombstone(9)),
+            *read([classic("c"), metadata("n"), epoch(5), target("c", 0, 1), target("n", 2, 3), stands(5)]),
+        ],
+        (5, "unverified", "the previous target is not known: earlier records of the group may be missing"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_an_assignor_is_held_to_what_it_knew_of_an_upgraded_group(case: str) -> None:
+    inputs, expected = VERDICTS[case]
+    topics = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 2)
+    life = Life.after(*inputs)
+    row = life.take(make_observation(30, *topics, state=None, group_type="consumer")).drift[-1]
+    assert (row.generation, row.verdict, row.reason, row.drifted_partitions) == (*expected, ())
 
 
 def test_a_downgrade_is_a_row_that_tells_who_left_and_what_waits_for_its_next_owner() -> None:
@@ -212,24 +254,6 @@ def test_a_handover_that_an_upgrade_cut_short_is_forgotten_by_the_time_of_a_down
     assert (migration.kind, migration.previous_generation, migration.partitions_moved) == ("migration", 3, 0)
 
 
-def test_a_classic_group_that_begins_where_an_empty_one_of_the_new_protocol_ends_is_no_migration() -> None:
-    log = [metadata("n"), epoch(1), target("n", 0, 1, 2, 3), stands(1), *gone("n"), epoch(2)]
-    log += [(other_key(6, GROUP), None), (other_key(3, GROUP), None)]
-    rows = churn(*read(log), make_record(10 + len(log), even("orders", 4, "a"), generation=1))
-    assert [row.kind for row in rows] == ["rebalance", "became_empty", "rebalance"]
-    assert (rows[2].joined, rows[2].incarnation) == (("a",), 10 + len(log))
-
-
-def test_of_a_downgrade_whose_last_decision_was_not_read_nothing_is_compared() -> None:
-    # The only record left from the time under the new protocol is not a target.
-    log = [*read([metadata("a"), epoch(40)], 22), *downgrade(24, "a")]
-    rows = churn(*log, make_record(30, even("orders", 4, "c"), generation=40), make_record(40, even("orders", 4, "c")))
-    assert [(row.kind, row.incarnation) for row in rows] == [("migration", 30), ("rebalance", 40)]
-    migration = rows[0]
-    assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (40, None, None)
-    assert (migration.joined, migration.left, migration.partitions_moved) == (None, (), None)
-
-
 def test_a_downgrade_is_not_verified_and_the_decision_after_it_is_again() -> None:
     life = Life.after(*before(), *read(CARRIED + JOINED), *back(), named(50))
     assert [(row.generation, row.verdict, row.reason) for row in life.rows.drift][-2:] == [
@@ -238,26 +262,12 @@ def test_a_downgrade_is_not_verified_and_the_decision_after_it_is_again() -> Non
     ]
 
 
-def test_a_classic_group_made_right_after_a_consumer_group_was_deleted_is_created() -> None:
-    log = [metadata("n"), epoch(1), target("n", 0, 1, 2, 3), stands(1), *gone("n"), epoch(2)]
-    log += [(other_key(6, GROUP), None), (other_key(3, GROUP), None)]
-    rows = churn(*read(log), make_record(10 + len(log), generation=0, protocol_type=""))
-    assert [row.kind for row in rows] == ["rebalance", "became_empty", "created"]
-
-
 def test_a_migrated_group_shows_nothing_of_its_classic_time() -> None:
     life = Life.after(
         *before(), *read([classic("a"), classic("b"), epoch(3)]), make_observation(20, group_type="consumer")
     )
     row = life.rows.group_health[-1]
     assert (row.verdict, row.state, row.strategy, row.generation) == ("pending", "Stable", None, None)
-
-
-def test_of_a_downgrade_whose_topics_have_no_names_moves_are_null_and_members_are_told() -> None:
-    inputs = [item for item in before() if item != named(6)]
-    *_, migration, _ = churn(*inputs, *read(CARRIED + JOINED), *back())
-    assert (migration.kind, migration.partitions_moved, migration.partitions_pending_handover) == ("migration", None, 0)
-    assert (migration.left, migration.previous_generation) == (("n",), 4)
 
 
 def test_lag_and_commits_go_on_under_the_same_group_through_both_migrations() -> None:

@@ -53,33 +53,6 @@ def test_of_two_gaps_in_a_row_the_second_counts_as_if_the_first_were_not_how_far
     assert [passed(second) for second in (1_240, 1_840)] == [10, 30]
 
 
-def deletions(life: Life) -> list[int]:
-    """Since when the newest row says that offsets were deleted, in seconds."""
-    return [
-        (found.since - START) // SECOND
-        for found in life.rows.group_health[-1].findings
-        if found.finding == "offset_deleted"
-    ]
-
-
-def test_a_deletion_is_shown_for_ten_minutes_also_where_the_clock_turns_out_to_have_been_an_hour_ahead() -> None:
-    life = Life.after(make_record(5, even("x", 1, "a")), make_commit(6, 7, topic="x"))
-
-    def take(second: int, *, ahead: int = 0) -> None:
-        elapsed, time = second * SECOND, START + second * SECOND + ahead
-        life.take(make_observation(second, make_topic("x", 1), time=time, elapsed=elapsed))
-
-    take(10, ahead=HOUR)
-    life.take(make_commit(12, None, topic="x"))
-    take(20, ahead=HOUR)
-    assert deletions(life) == [3_620]
-    for second in (30, 40, 619):
-        take(second)
-    assert deletions(life) == [20]
-    take(620)
-    assert deletions(life) == []
-
-
 def test_after_an_hour_without_rounds_what_was_seen_before_it_keeps_its_time() -> None:
     life = Life.after(make_record(5, even("x", 1, "a")))
     for second, later, partitions in ((10, 0, 1), (20, 0, 1), (30, HOUR, 2), (40, HOUR, 2)):
@@ -135,21 +108,24 @@ def test_a_clock_that_is_set_right_in_two_steps_leaves_no_finding_that_is_still_
     assert afterwards(life, 60) == [("stale_metadata", 20)]
 
 
-@pytest.mark.parametrize("ahead", [0, HOUR])
-def test_that_nothing_was_ever_committed_holds_since_the_round_of_it_also_where_the_clock_was_ahead(ahead: int) -> None:
-    life = Life.after(make_record(5, even("orders", 2, "a", "b")))
-    life.take(timed(10, 2, ahead=ahead), timed(20, 2, ahead=ahead, end=200))
-    life.take(*(timed(second, 2, end=300) for second in (30, 40, 610)))
-    assert afterwards(life, 40) == [("never_committed", 10)]
+def test_a_deletion_is_shown_for_ten_minutes_also_where_the_clock_turns_out_to_have_been_an_hour_ahead() -> None:
+    life = Life.after(make_record(5, even("orders", 1, "a")), make_commit(6, 7), timed(10, 1, ahead=HOUR))
+    life.take(make_commit(12, None), timed(20, 1, ahead=HOUR))
+    assert found(life) == [("offset_deleted", 3_620)]
+    life.take(*(timed(second, 1) for second in (30, 40, 619)))
+    assert found(life) == [("offset_deleted", 20)]
+    life.take(timed(620, 1))
+    assert found(life) == []
 
 
-@pytest.mark.parametrize("behind", [0, HOUR])
-def test_that_nothing_was_ever_committed_holds_since_the_round_of_it_also_where_the_clock_was_behind(
-    behind: int,
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (HOUR, HOUR), (-HOUR, 0)], ids=["right", "ahead", "behind"])
+def test_that_nothing_was_ever_committed_holds_since_the_round_of_it_whatever_the_clock_said(
+    first: int, second: int
 ) -> None:
     life = Life.after(make_record(5, even("orders", 2, "a", "b")))
-    life.take(timed(10, 2, ahead=-behind), *(timed(second, 2, end=200) for second in (20, 30, 610)))
-    assert afterwards(life, 10) == [("never_committed", 10)]
+    life.take(timed(10, 2, ahead=first), timed(20, 2, ahead=second, end=200))
+    life.take(*(timed(at, 2, end=300) for at in (30, 40, 610)))
+    assert afterwards(life, 40) == [("never_committed", 10)]
 
 
 @pytest.mark.parametrize("ahead", [0, HOUR])

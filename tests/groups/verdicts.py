@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assignors import Strategy
+import msgspec
+
+from assignors import Assignment, Strategy
 from assignors.jsonl import assign_line
 from streaming.groups import Rows, unpack_inputs
 from streaming.groups.rows import DriftRow, WhatIfRow
@@ -46,6 +48,16 @@ def judged(*members: Member, counts: Mapping[str, int | None], protocol: str = "
 def the_row(rows: list[WhatIfRow], strategy: str) -> WhatIfRow:
     (row,) = (row for row in rows if row.strategy == strategy)
     return row
+
+
+def with_assignment(members: Sequence[Member], assignment: Assignment) -> list[Member]:
+    """The members of a decision, each with what its leader gave it."""
+    return [
+        msgspec.structs.replace(
+            one, assigned=tuple((topic, tuple(of)) for topic, of in assignment.get(one.member_id, {}).items())
+        )
+        for one in members
+    ]
 
 
 Owned = dict[str, set[tuple[str, int]]]

@@ -16,7 +16,6 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
-from streaming.demo.ports import free_port
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
 from streaming.probe import Probe, check
@@ -200,15 +199,6 @@ def test_nothing_is_missing_on_an_open_cluster_and_nothing_is_created(bootstrap:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     assert not [topic for topic in admin.list_topics() if topic.startswith(unique)]
     admin.close()
-
-
-def test_an_unreachable_cluster_is_said_in_one_sentence_with_the_address() -> None:
-    address = f"127.0.0.1:{free_port()}"
-    [problem] = check(Settings(kafka=KafkaSettings(bootstrap_servers=address)))
-    assert str(problem) == (
-        f"The Kafka cluster at {address} cannot be reached (connection refused): correct kafka.bootstrap_servers, "
-        f"or start its brokers."
-    )
 
 
 def test_a_name_that_does_not_resolve_is_said_in_one_sentence() -> None:

@@ -17,7 +17,7 @@ from streaming.groups.classic.leader_metadata import newest_racks, racks_of, see
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
-from tests.groups.build import MINUTE, SECOND, Life, declared, make_member, make_observation, make_record, make_topic
+from tests.groups.build import SECOND, Life, declared, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import JAVA, LIBRDKAFKA, verdict_of
 
 Racks = tuple[tuple[str, ...], ...] | None
@@ -40,17 +40,20 @@ def two(of_a: Sequence[int], of_b: Sequence[int], **client: Any) -> tuple[Member
     )
 
 
+def shown(*rounds: tuple[int, Racks], life: Life | None = None) -> Life:
+    """A group whose rounds show topic x with these racks at these seconds."""
+    life = life or Life()
+    for second, racks in rounds:
+        life.take(make_observation(second, make_topic("x", len(racks or ()) or 2, racks=racks)))
+    return life
+
+
 def judged(*members: Member, before: Racks, after: Racks | str = "same", **changes: Any) -> DriftRow:
     """The verdict on a decision at 2000, with the given racks in all rounds before it, and in the one after it."""
     life = Life(changes.pop("config", Life().config), changes.pop("configured", None))
-    partitions = changes.pop("partitions", 2)
-    told_after = before if isinstance(after, str) else after
-    for position, racks in ((1, before), (1990, before)):
-        life.take(make_observation(position, make_topic("x", partitions, racks=racks)))
-    life.take(
-        make_record(2000, members, **changes), make_observation(2005, make_topic("x", partitions, racks=told_after))
-    )
-    return verdict_of(life)
+    shown((1, before), (1990, before), life=life)
+    life.take(make_record(2000, members, **changes))
+    return verdict_of(shown((2005, before if isinstance(after, str) else after), life=life))
 
 
 @pytest.mark.parametrize(
@@ -75,90 +78,117 @@ def test_racks_are_told_where_rounds_have_shown_those_of_every_topic_that_exists
     assert not seen_racks(life.state, decision, life.config, ["x", "y"]).told
 
 
-@pytest.mark.parametrize("client", [JAVA, LIBRDKAFKA], ids=["java", "librdkafka"])
-def test_partitions_dealt_by_racks_are_identical(client: Mapping[str, Any]) -> None:
-    assert judged(*two((1,), (0,), **client), before=CROSSED).verdict == "identical"
+RESTARTS: list[Racks] = [((f"x{n}",), (f"y{n}",)) for n in range(8)]
+FITS: tuple[str, str | None] = ("identical", None)
+WRONG: tuple[str, str | None] = ("drifted", "none of the declared clients gives this assignment")
+OPEN: tuple[str, str | None] = ("unverified", HIDDEN)
+BY_RACK, PLAIN = ((1,), (0,)), ((0,), (1,))
 
 
-@pytest.mark.parametrize("racks", [STRAIGHT, EVERYWHERE, FOREIGN, None])
-@pytest.mark.parametrize("client", [JAVA, LIBRDKAFKA], ids=["java", "librdkafka"])
-def test_partitions_dealt_plainly_where_racks_change_nothing_are_identical(
-    racks: Racks, client: Mapping[str, Any]
-) -> None:
-    assert judged(*two((0,), (1,), **client), before=racks).verdict == "identical"
+def restarts(changes: int, then: Racks) -> list[tuple[int, Racks]]:
+    """Racks that have changed so often since 1700; the newest are still shown at 2005."""
+    since = [(1710 + 10 * n, racks) for n, racks in enumerate(RESTARTS[:changes])]
+    return [(1, then), (1700, then), *since, (1990, RESTARTS[changes - 1]), (2005, RESTARTS[changes - 1])]
 
 
-@pytest.mark.parametrize(
-    ("changes", "then", "expected"),
-    [
-        # Eight states are tried: the present one, and the one before each of the seven newest changes.
-        (7, CROSSED, ("identical", None)),
-        (8, CROSSED, ("unverified", UNTRIED)),
-        # In none of the states that are not tried was a replica in a member's rack.
-        (8, FOREIGN, ("drifted", "none of the declared clients gives this assignment")),
-    ],
-)
-def test_racks_that_changed_too_often_to_try_all_may_be_those_that_a_leader_knew(
-    changes: int, then: Racks, expected: tuple[str, str | None]
-) -> None:
-    life = Life(configured=RACK_AWARE)
-    restarts = [((f"x{n}",), (f"y{n}",)) for n in range(changes)]
-    told = [
-        (1, then),
-        (1700, then),
-        *((1710 + 10 * n, racks) for n, racks in enumerate(restarts)),
-        (1990, restarts[-1]),
-    ]
-    for position, racks in told:
-        life.take(make_observation(position, make_topic("x", 2, racks=racks)))
-    life.take(
-        make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_observation(2005, make_topic("x", 2, racks=restarts[-1]))
-    )
-    row = verdict_of(life)
+# Rounds, what a and b are given between those at 1990 and 2005, their clients, and the verdict where librdkafka 2.3 and
+# Java 4.2 are declared.
+Given = tuple[Sequence[int], Sequence[int]]
+LEADERS: dict[str, tuple[list[tuple[int, Racks]], Given, Mapping[str, Any], tuple[str, str | None]]] = {
+    **{
+        f"dealt by racks by {name}": ([(1, CROSSED), (1990, CROSSED), (2005, CROSSED)], BY_RACK, client, FITS)
+        for name, client in (("java", JAVA), ("librdkafka", LIBRDKAFKA))
+    },
+    **{
+        f"dealt plainly by {name} where racks change nothing: {racks}": (
+            [(1, racks), (1990, racks), (2005, racks)],
+            PLAIN,
+            client,
+            FITS,
+        )
+        for racks in (STRAIGHT, EVERYWHERE, FOREIGN, None)
+        for name, client in (("java", JAVA), ("librdkafka", LIBRDKAFKA))
+    },
+    # Eight states are tried: the present one, and the one before each of the seven newest changes.
+    "racks that changed seven times are all tried": (restarts(7, CROSSED), BY_RACK, LIBRDKAFKA, FITS),
+    "racks that changed too often may be those that a leader knew": (
+        restarts(8, CROSSED),
+        BY_RACK,
+        LIBRDKAFKA,
+        ("unverified", UNTRIED),
+    ),
+    "unless no replica was in a member's rack in any state that is not tried": (
+        restarts(8, FOREIGN),
+        BY_RACK,
+        LIBRDKAFKA,
+        WRONG,
+    ),
+    **{
+        f"racks that changed around the decision: {before} to {after}, {given}": (
+            [(1, before), (1990, before), (2005, after)],
+            given,
+            LIBRDKAFKA,
+            FITS,
+        )
+        for before, after in ((CROSSED, None), (None, CROSSED), (CROSSED, STRAIGHT), (STRAIGHT, CROSSED))
+        for given in (BY_RACK, PLAIN)
+    },
+    **{
+        f"racks last shown at {last} may be within the age of the leader's metadata": (
+            [(1, CROSSED), (last, CROSSED), (last + 10, STRAIGHT), (1990, STRAIGHT), (2005, STRAIGHT)],
+            BY_RACK,
+            JAVA,
+            expected,
+        )
+        for last, expected in ((1500, FITS), (1300, OPEN))
+    },
+    "racks from before any metadata of the leader explain nothing": (
+        [(1, CROSSED), (900, CROSSED), (910, FOREIGN), (1990, FOREIGN), (2005, FOREIGN)],
+        BY_RACK,
+        LIBRDKAFKA,
+        WRONG,
+    ),
+    "what fits no racks that were seen may fit those of a moment between two rounds": (
+        [(1, EVERYWHERE), (1990, EVERYWHERE), (2005, EVERYWHERE)],
+        BY_RACK,
+        LIBRDKAFKA,
+        OPEN,
+    ),
+    **{
+        f"where no broker is in a member's rack: {racks}": (
+            [(1, racks), (1990, racks), (2005, racks)],
+            BY_RACK,
+            LIBRDKAFKA,
+            WRONG,
+        )
+        for racks in (FOREIGN, None)
+    },
+    # The leader decided after the round at 1990 s, and its metadata was at most ten minutes old: from 1390 s.
+    **{
+        f"a broker may have been down since before the first round at {first}": (
+            [(first, FOREIGN), (1990, FOREIGN), (2005, FOREIGN)],
+            BY_RACK,
+            JAVA,
+            expected,
+        )
+        for first, expected in ((1390, WRONG), (1391, OPEN))
+    },
+}
+
+
+@pytest.mark.parametrize("case", LEADERS)
+def test_a_leader_is_judged_by_the_racks_that_it_may_have_known(case: str) -> None:
+    (*before, after), (of_a, of_b), client, expected = LEADERS[case]
+    life = shown(*before, life=Life(configured=RACK_AWARE))
+    life.take(make_record(2000, two(of_a, of_b, **client)))
+    row = verdict_of(shown(after, life=life))
     assert (row.verdict, row.reason) == expected
-
-
-def test_racks_that_changed_around_the_decision_may_be_those_before_or_those_after() -> None:
-    for before, after in ((CROSSED, None), (None, CROSSED), (CROSSED, STRAIGHT), (STRAIGHT, CROSSED)):
-        assert judged(*two((1,), (0,), **LIBRDKAFKA), before=before, after=after).verdict == "identical"
-        assert judged(*two((0,), (1,), **LIBRDKAFKA), before=before, after=after).verdict == "identical"
-
-
-def test_racks_within_the_metadata_s_age_may_be_those_that_a_leader_knew() -> None:
-    for told_last, expected in ((1500, "identical"), (1300, "unverified")):
-        life = Life(configured=RACK_AWARE)
-        for position, racks in ((1, CROSSED), (told_last, CROSSED), (told_last + 10, STRAIGHT), (1990, STRAIGHT)):
-            life.take(make_observation(position, make_topic("x", 2, racks=racks)))
-        life.take(make_record(2000, two((1,), (0,))), make_observation(2005, make_topic("x", 2, racks=STRAIGHT)))
-        assert verdict_of(life).verdict == expected
-
-
-def test_racks_from_before_any_metadata_that_the_leader_may_have_had_explain_nothing() -> None:
-    life = Life(configured=RACK_AWARE)
-    for position, racks in ((1, CROSSED), (900, CROSSED), (910, FOREIGN), (1990, FOREIGN)):
-        life.take(make_observation(position, make_topic("x", 2, racks=racks)))
-    life.take(
-        make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_observation(2005, make_topic("x", 2, racks=FOREIGN))
-    )
-    assert life.state is not None
-    assert len(life.state.topics["x"].racks) == 2
-    assert verdict_of(life).verdict == "drifted"
-
-
-def test_what_fits_no_racks_that_were_seen_may_fit_those_of_a_moment_between_two_rounds() -> None:
-    row = judged(*two((1,), (0,), **LIBRDKAFKA), before=EVERYWHERE, configured=RACK_AWARE)
-    assert (row.verdict, row.reason) == ("unverified", HIDDEN)
 
 
 def test_no_racks_make_a_range_uneven_so_that_is_drifted() -> None:
     row = judged(*two((0, 1), (), **LIBRDKAFKA), before=CROSSED)
     assert row.verdict == "drifted"
     assert [(d.partition, d.expected, d.actual) for d in row.drifted_partitions] == [(0, "b", ("a",))]
-
-
-@pytest.mark.parametrize("racks", [FOREIGN, None])
-def test_where_no_broker_is_in_a_member_s_rack_a_wrong_assignment_is_drifted(racks: Racks) -> None:
-    assert judged(*two((1,), (0,), **LIBRDKAFKA), before=racks, configured=RACK_AWARE).verdict == "drifted"
 
 
 def test_franz_go_may_have_dealt_by_the_racks_of_leaders() -> None:
@@ -180,15 +210,6 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
         assert verdict_of(life).verdict == expected
 
 
-def test_a_leader_may_have_seen_in_a_rack_what_has_been_down_since_before_the_first_round() -> None:
-    # The leader decided after the round at 1990 s, and its metadata was at most ten minutes old: from 1390 s.
-    for first_round, expected in ((1390, "drifted"), (1391, "unverified")):
-        life = Life(configured=RACK_AWARE)
-        life.take(*(make_observation(at, make_topic("x", 2, racks=FOREIGN)) for at in (first_round, 1990)))
-        life.take(make_record(2000, two((1,), (0,), **JAVA)), make_observation(2005, make_topic("x", 2, racks=FOREIGN)))
-        assert verdict_of(life).verdict == expected
-
-
 def test_members_with_racks_are_unverified_where_no_round_has_told_any() -> None:
     life = Life(configured=RACK_AWARE)
     life.take(make_observation(1, make_topic("x", 2)), make_record(5, two((0,), (1,), **LIBRDKAFKA)))
@@ -205,9 +226,7 @@ def test_a_topic_that_grows_around_the_decision_is_dealt_by_the_racks_of_as_many
 ):
     grown = (*CROSSED, *CROSSED)
     for first, of_a, of_b in ((CROSSED, (1,), (0,)), (CROSSED, (1, 3), (0, 2)), (grown, (1, 3), (0, 2))):
-        life = Life()
-        for position, racks in ((1, CROSSED), (1980, first), (1990, first)):
-            life.take(make_observation(position, make_topic("x", len(racks), racks=racks)))
+        life = shown((1, CROSSED), (1980, first), (1990, first))
         members = two(of_a, of_b, **LIBRDKAFKA)
         life.take(make_record(2000, members), make_observation(2005, make_topic("x", 4, racks=grown)))
         assert verdict_of(life).verdict == "identical"
@@ -271,9 +290,8 @@ def test_a_strategy_of_one_s_own_is_given_the_racks(
 
 def test_racks_of_ten_thousand_partitions_are_a_byte_each_and_one_entry_as_long_as_nothing_changes() -> None:
     racks = tuple((f"r{n % 3}", f"r{(n + 1) % 3}") for n in range(10_000))
-    life, without = Life(), Life()
+    life, without = shown(*((second, racks) for second in range(1, 200, 10))), Life()
     for position in range(1, 200, 10):
-        life.take(make_observation(position, make_topic("x", 10_000, racks=racks)))
         without.take(make_observation(position, make_topic("x", 10_000)))
     assert life.state is not None
     assert without.state is not None
@@ -293,18 +311,13 @@ def test_any_number_of_different_racks_comes_back(racks: int) -> None:
 
 
 def test_racks_from_before_any_metadata_that_a_leader_may_have_are_forgotten() -> None:
-    life = Life()
-    for minute, racks in ((0, CROSSED), (30, STRAIGHT), (60, EVERYWHERE), (90, EVERYWHERE)):
-        at = 1 + minute * MINUTE // SECOND
-        life.take(make_observation(at, make_topic("x", 2, racks=racks)))
+    life = shown((1, CROSSED), (1_801, STRAIGHT), (3_601, EVERYWHERE), (5_401, EVERYWHERE))
     assert life.state is not None
     assert len(life.state.topics["x"].racks) <= 2
 
 
 def test_a_rolling_restart_leaves_no_more_than_a_few_entries() -> None:
-    life = Life()
-    for round_ in range(100):
-        life.take(make_observation(1 + 10 * round_, make_topic("x", 2, racks=CROSSED if round_ % 2 else STRAIGHT)))
+    life = shown(*((1 + 10 * number, CROSSED if number % 2 else STRAIGHT) for number in range(100)))
     assert life.state is not None
     assert len(life.state.topics["x"].racks) == 16
 
@@ -314,9 +327,7 @@ def test_racks_that_were_replaced_before_the_grace_period_are_none_that_a_leader
     changed: int, views: list[Racks]
 ) -> None:
     # 600 s before the decision at 2000.
-    life = Life()
-    for position, racks in ((1, CROSSED), (changed, STRAIGHT), (1_990, STRAIGHT)):
-        life.take(make_observation(position, make_topic("x", 2, racks=racks)))
+    life = shown((1, CROSSED), (changed, STRAIGHT), (1_990, STRAIGHT))
     assert life.state is not None
     decision = ClassicDecision(make_record(2_000, two((1,), (0,))), "rebalance", 1)
     found = seen_racks(life.state, decision, life.config, ["x"]).views

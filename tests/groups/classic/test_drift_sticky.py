@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from assignors import Assignment, CannotTell, Group, LeaderWouldFail, assign, to_pairs
+from assignors import CannotTell, Group, LeaderWouldFail, assign, to_pairs
 from assignors.clients.sticky import write_sticky
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
 from tests.groups.build import Life, declared, make_member, make_observation, make_record, make_topic
-from tests.groups.verdicts import LIBRDKAFKA, judged, seen_for_long, verdict_of
+from tests.groups.verdicts import LIBRDKAFKA, judged, seen_for_long, verdict_of, with_assignment
 
 Parts = Mapping[str, Sequence[int]]
 NOTHING: Parts = {}
@@ -51,111 +51,123 @@ def judged_later(*members: Member, counts: Mapping[str, int], **changes: Any) ->
     return verdict_of(life)
 
 
-def test_the_first_generation_of_a_cooperative_group_is_identical() -> None:
-    row = judged(
-        cooperative("a", NOTHING, {"x": (0, 2), "y": (1,)}),
-        cooperative("b", NOTHING, {"x": (1,), "y": (0,)}),
-        counts={"x": 3, "y": 2},
-        protocol="cooperative-sticky",
-    )
-    assert (row.verdict, row.matching_library) == ("identical", "java:3.4")
+COOPERATIVE = {"protocol": "cooperative-sticky"}
+ALL: Parts = {"x": (0, 1, 2), "y": (0, 1)}
+DECLARED = declared("java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1")
+
+# Members, partition counts, what else is given, and columns of the verdict on a first decision.
+FIRST_SEEN: dict[str, tuple[list[Member], dict[str, int], dict[str, Any], dict[str, object]]] = {
+    "the first generation of a cooperative group": (
+        [
+            cooperative("a", NOTHING, {"x": (0, 2), "y": (1,)}),
+            cooperative("b", NOTHING, {"x": (1,), "y": (0,)}),
+        ],
+        {"x": 3, "y": 2},
+        COOPERATIVE,
+        {"verdict": "identical", "matching_library": "java:3.4"},
+    ),
+    "a newcomer's partitions are held back": (
+        [cooperative("a", ALL, {"x": (0, 1), "y": (0,)}, generation=1), cooperative("b", NOTHING, NOTHING)],
+        {"x": 3, "y": 2},
+        COOPERATIVE | {"generation": 2},
+        {"verdict": "identical", "matching_library": "java:3.7.1"},
+    ),
+    "for one generation": (
+        [
+            cooperative("a", {"x": (0, 1), "y": (0,)}, {"x": (0, 1), "y": (0,)}, generation=2),
+            cooperative("b", NOTHING, {"x": (2,), "y": (1,)}, generation=2),
+        ],
+        {"x": 3, "y": 2},
+        COOPERATIVE | {"generation": 3},
+        {"verdict": "identical"},
+    ),
+    "a last partition in transfer does not make the topic look smaller": (
+        [
+            cooperative("a", {"x": (0, 1), "y": (0,)}, {"x": (0,), "y": (0,)}, generation=1),
+            cooperative("b", NOTHING, NOTHING),
+        ],
+        {"x": 2, "y": 1},
+        COOPERATIVE | {"generation": 2},
+        {"verdict": "identical", "matching_library": "java:3.7.1"},
+    ),
+    "a sticky group keeps what its user data says": (
+        [
+            sticky("a", {"x": (2,), "y": (0, 1)}, {"x": (2,), "y": (0, 1)}, generation=4),
+            sticky("b", {"x": (0, 1)}, {"x": (0, 1)}, generation=4),
+        ],
+        {"x": 3, "y": 2},
+        {"protocol": "sticky", "generation": 5},
+        {"verdict": "identical"},
+    ),
+    "of two generations the higher one's claims hold": (
+        [
+            sticky("a", {"x": (0, 1)}, {"x": (0,), "y": (0,)}, generation=3),
+            sticky("b", {"x": (1, 2)}, {"x": (1, 2), "y": (1,)}, generation=4),
+        ],
+        {"x": 3, "y": 2},
+        {"protocol": "sticky", "generation": 5},
+        {"verdict": "identical"},
+    ),
+    **{
+        f"a sticky group dealt anew where the leader may remember more: {expected}": (
+            [
+                sticky("a", {"x": (2,), "y": (0, 1)}, {"x": (0, 2), "y": (1,)}, generation=4),
+                sticky("b", {"x": (0, 1)}, {"x": (1,), "y": (0,)}, generation=4),
+            ],
+            {"x": 3, "y": 2},
+            {"protocol": "sticky", "generation": 5, "configured": configured},
+            {"verdict": expected},
+        )
+        for configured, expected in ((declared("java"), "unverified"), (None, "identical"))
+    },
+}
 
 
-def test_a_newcomer_s_partitions_are_held_back_for_one_generation() -> None:
-    first = {"x": (0, 1, 2), "y": (0, 1)}
-    row = judged(
-        cooperative("a", first, {"x": (0, 1), "y": (0,)}, generation=1),
-        cooperative("b", NOTHING, NOTHING),
-        counts={"x": 3, "y": 2},
-        protocol="cooperative-sticky",
-        generation=2,
-    )
-    assert (row.verdict, row.matching_library) == ("identical", "java:3.7.1")
-
-    row = judged(
-        cooperative("a", {"x": (0, 1), "y": (0,)}, {"x": (0, 1), "y": (0,)}, generation=2),
-        cooperative("b", NOTHING, {"x": (2,), "y": (1,)}, generation=2),
-        counts={"x": 3, "y": 2},
-        protocol="cooperative-sticky",
-        generation=3,
-    )
-    assert row.verdict == "identical"
+@pytest.mark.parametrize("case", FIRST_SEEN)
+def test_a_sticky_leader_is_judged_by_what_members_say_that_they_had(case: str) -> None:
+    members, counts, given, columns = FIRST_SEEN[case]
+    row = judged(*members, counts=counts, **given)
+    assert {name: getattr(row, name) for name in columns} == columns
 
 
-def test_a_last_partition_in_transfer_does_not_make_the_topic_look_smaller() -> None:
-    row = judged(
-        cooperative("a", {"x": (0, 1), "y": (0,)}, {"x": (0,), "y": (0,)}, generation=1),
-        cooperative("b", NOTHING, NOTHING),
-        counts={"x": 2, "y": 1},
-        protocol="cooperative-sticky",
-        generation=2,
-    )
-    assert (row.verdict, row.matching_library) == ("identical", "java:3.7.1")
-
-
-def test_partitions_given_up_beyond_what_the_strategy_holds_back_are_drift() -> None:
-    row = judged_later(
-        cooperative("a", {"x": (0,), "y": (0, 1)}, {"y": (0,)}, generation=1),
-        cooperative("b", NOTHING, NOTHING),
-        counts={"x": 1, "y": 2},
-        protocol="cooperative-sticky",
-        generation=2,
-        configured=declared("java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1"),
-    )
-    assert row.verdict == "drifted", "every release leaves two of the three with their owner"
-
-
-def test_a_sticky_group_keeps_what_its_user_data_says() -> None:
-    members = (
-        sticky("a", {"x": (2,), "y": (0, 1)}, {"x": (2,), "y": (0, 1)}, generation=4),
-        sticky("b", {"x": (0, 1)}, {"x": (0, 1)}, generation=4),
-    )
-    row = judged(*members, counts={"x": 3, "y": 2}, protocol="sticky", generation=5)
-    assert row.verdict == "identical"
-
-
-def test_of_two_generations_the_higher_one_s_claims_hold() -> None:
-    members = (
-        sticky("a", {"x": (0, 1)}, {"x": (0,), "y": (0,)}, generation=3),
-        sticky("b", {"x": (1, 2)}, {"x": (1, 2), "y": (1,)}, generation=4),
-    )
-    row = judged(*members, counts={"x": 3, "y": 2}, protocol="sticky", generation=5)
-    assert row.verdict == "identical"
-
-
-def test_a_cooperative_group_that_gave_up_too_much_is_drifted() -> None:
-    row = judged_later(
-        cooperative("a", {"x": (0, 1, 2), "y": (0, 1)}, {"x": (0,)}, generation=1),
-        cooperative("b", NOTHING, NOTHING),
-        counts={"x": 3, "y": 2},
-        protocol="cooperative-sticky",
-        generation=2,
-        configured=declared("java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1"),
-    )
-    assert (row.verdict, row.candidates) == ("drifted", 5)
-    assert {(d.topic, d.partition, d.kind) for d in row.drifted_partitions} >= {("x", 1, "unassigned")}
-
-
-def test_a_sticky_group_dealt_anew_is_not_called_drifted_where_the_leader_may_remember_more() -> None:
-    had = {"x": (2,), "y": (0, 1)}
-    members = (
-        sticky("a", had, {"x": (0, 2), "y": (1,)}, generation=4),
-        sticky("b", {"x": (0, 1)}, {"x": (1,), "y": (0,)}, generation=4),
-    )
-    for configured, expected in ((declared("java"), "unverified"), (None, "identical")):
-        given = {"protocol": "sticky", "generation": 5, "configured": configured}
-        assert judged(*members, counts={"x": 3, "y": 2}, **given).verdict == expected
+# Every release leaves two of the three with their owner.
+GIVEN_UP = [cooperative("a", {"x": (0,), "y": (0, 1)}, {"y": (0,)}, generation=1), cooperative("b", NOTHING, NOTHING)]
 
 
 @pytest.mark.parametrize(
-    ("given_a", "given_b", "verdict"),
+    ("members", "counts", "lost"),
     [
-        ({"x": (0, 1)}, {"y": (0, 1)}, "identical"),
-        ({"x": (0,), "y": (1,)}, {"x": (1,), "y": (0,)}, "identical"),
-        ({"x": (0, 1), "y": (1,)}, {"y": (0,)}, "unverified"),
+        (GIVEN_UP, {"x": 1, "y": 2}, ("x", 0)),
+        (
+            [cooperative("a", ALL, {"x": (0,)}, generation=1), cooperative("b", NOTHING, NOTHING)],
+            {"x": 3, "y": 2},
+            ("x", 1),
+        ),
+    ],
+    ids=["one too many", "all but one"],
+)
+def test_partitions_given_up_beyond_what_the_strategy_holds_back_are_drift(
+    members: Sequence[Member], counts: dict[str, int], lost: tuple[str, int]
+) -> None:
+    row = judged_later(*members, counts=counts, **COOPERATIVE, generation=2, configured=DECLARED)
+    assert (row.verdict, row.candidates) == ("drifted", 5)
+    assert (*lost, "unassigned") in {(d.topic, d.partition, d.kind) for d in row.drifted_partitions}
+
+
+ANY_ORDER = "the result depends on the order in which the broker listed the topics"
+
+
+@pytest.mark.parametrize(
+    ("given_a", "given_b", "expected"),
+    [
+        ({"x": (0, 1)}, {"y": (0, 1)}, ("identical", "librdkafka:2.2", None)),
+        ({"x": (0,), "y": (1,)}, {"x": (1,), "y": (0,)}, ("identical", "librdkafka:2.2", None)),
+        ({"x": (0, 1), "y": (1,)}, {"y": (0,)}, ("unverified", None, ANY_ORDER)),
     ],
 )
-def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, given_b: Parts, verdict: str) -> None:
+def test_librdkafka_may_have_been_told_the_topics_in_any_order(
+    given_a: Parts, given_b: Parts, expected: tuple[str, str | None, str | None]
+) -> None:
     """By hand: x-1 and y-1 were left; the first goes to the first member, whichever topic comes first."""
     row = judged_later(
         cooperative("a", {"x": (0,)}, given_a, **LIBRDKAFKA),
@@ -163,11 +175,7 @@ def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, g
         counts={"x": 2, "y": 2},
         protocol="cooperative-sticky",
     )
-    assert row.verdict == verdict
-    if verdict == "identical":
-        assert row.matching_library == "librdkafka:2.2"
-    else:
-        assert row.reason == "the result depends on the order in which the broker listed the topics"
+    assert (row.verdict, row.matching_library, row.reason) == expected
 
 
 # What a real group of confluent-kafka 2.16 decided after a static member had come back with fewer topics, cut down.
@@ -278,7 +286,7 @@ def _chain(random: Random, strategy: str, release: str) -> list[str]:
         life = Life()
         seen_for_long(life, *counts.items())
         life.take(
-            make_record(2000, [_given(m, result) for m in members], protocol=strategy, generation=generation),
+            make_record(2000, with_assignment(members, result), protocol=strategy, generation=generation),
             make_observation(2010, *(make_topic(topic, count) for topic, count in counts.items())),
         )
         found.append(verdict_of(life).verdict)
@@ -316,12 +324,6 @@ def _member(
         subscription_version=version,
         user_data=data,
     )
-
-
-def _given(member: Member, result: Assignment) -> Member:
-    fields = {name: getattr(member, name) for name in member.__struct_fields__}
-    assigned = tuple((topic, tuple(of)) for topic, of in result[member.member_id].items())
-    return Member(**(fields | {"assigned": assigned}))
 
 
 def _by_topic(pairs: Sequence[tuple[str, int]]) -> tuple[tuple[str, tuple[int, ...]], ...]:

@@ -250,13 +250,6 @@ def test_only_members_that_have_had_time_to_commit_what_arrived_are_told_of(
     assert found(Life.after(*inputs)) == expected
 
 
-def test_what_may_be_hidden_behind_an_open_transaction_is_not_called_missing() -> None:
-    life = consuming((10, 100))
-    for at in (300, 700, 900):
-        life.take(make_observation(at, make_topic("x", 2, end=at), held_since=START + 20 * SECOND))
-    assert [name for name, _ in found(life)] == ["offsets_blocked"]
-
-
 def test_a_commit_that_may_be_there_unread_keeps_the_finding_away_also_where_records_came_before_the_hold() -> None:
     life = consuming((10, 100), (20, 200))
     for at in (300, 700, 900):

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.groups import decode_state, encode_state
 from streaming.records import TopicRetention, UnreadTimestamp
 from tests.groups.build import MINUTE, SECOND, START, Life, make_commit, make_observation, make_topic
 
@@ -166,16 +165,6 @@ def test_a_clock_that_is_set_right_takes_what_another_clock_told_until_it_is_tol
         elapsed = START + second * SECOND
         life.take(make_observation(second, topic, time=time, closed=time + 500, elapsed=elapsed))
     assert bounds(life)[:2] == BETWEEN[:2]
-
-
-@pytest.mark.parametrize("told", [None, TOLD])
-def test_what_was_told_survives_a_checkpoint(told: UnreadTimestamp | None) -> None:
-    life = behind()
-    see(life, 20, TOLD)
-    assert life.state is not None
-    life.state = decode_state(*encode_state(life.state))
-    see(life, 30, told, end=130)
-    assert bounds(life) == BETWEEN
 
 
 def test_the_marks_of_a_group_that_is_told_of_the_first_record_of_all_stay_in_order() -> None:

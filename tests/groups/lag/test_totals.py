@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.groups.lag.partitions import Measured, absorb, lag_status
-from streaming.groups.lag.rows import move_unread
+from streaming.groups.lag.partitions import Measured, lag_status
 from streaming.groups.lag.state import PartitionState, Rhythm, Trend
-from streaming.groups.state import GroupState
 from streaming.records import TopicObservation
 from tests.groups.build import (
     SECOND,
@@ -15,7 +13,6 @@ from tests.groups.build import (
     Life,
     even,
     make_commit,
-    make_commits,
     make_member,
     make_observation,
     make_record,
@@ -91,15 +88,6 @@ def test_a_backlog_of_which_no_time_is_certain_does_not_keep_up() -> None:
     assert health(life) == (0.0, None, "uncertain_time", None)
 
 
-def test_a_group_whose_log_was_cut_back_does_not_keep_up() -> None:
-    life = Life.after(make_commit(5, 100, topic="x"))
-    see(life, 10, 100)
-    for second in (30, 40):
-        see(life, second, 1_000)
-    see(life, 50, 900)
-    assert health(life)[3] == ("x", 0)
-
-
 def test_sums_beyond_what_a_state_can_hold_are_cut_off() -> None:
     life = Life()
     members = (make_member("a", ("x",), {"x": (0, 1, 2)}),)
@@ -135,23 +123,9 @@ def test_a_group_has_stopped_after_more_than_2_4_times_its_rhythm_and_ten_rounds
     assert status(Trend(waited=waited, rounds=rounds)) == expected
 
 
-def test_a_group_without_a_rhythm_has_not_stopped() -> None:
-    assert status(Trend(waited=100 * HOUR, rounds=10), pauses=2) == "ok"
-
-
-def test_nothing_was_lost_where_the_log_began_at_0_before_and_the_commit_was_above() -> None:
-    assert Measured(10, 100, 100, 20, None, start_before=0).lost == 0
-    assert Measured(10, 100, 100, 20, None, start_before=-1).lost is None
-
-
 def test_lag_of_one_offset_is_no_trouble() -> None:
     trouble = Trend(waited=100 * HOUR, rounds=10, stood=10)
     assert (status(trouble, lag=1), status(trouble, lag=2)) == ("ok", "stopped")
-
-
-@pytest.mark.parametrize(("stood", "expected"), [(8, "ok"), (9, "stalled")])
-def test_ten_rounds_with_commits_and_the_same_offset_are_a_stall(stood: int, expected: str) -> None:
-    assert status(Trend(stood=stood)) == expected
 
 
 @pytest.mark.parametrize(
@@ -168,15 +142,6 @@ def test_lag_that_grew_in_most_of_ten_rounds_and_by_more_than_two_rounds_worth_f
 ) -> None:
     values = {"run": 10, "grew": 0b11111, "run_lag": 100, "left": 121, "run_end": 1_000, "end": 1_090}
     assert status(Trend(**(values | changes))) == expected
-
-
-@pytest.mark.parametrize(
-    ("lag", "high", "expected"), [(1, 101, "rewound"), (1, 100, "ok"), (0, 101, "ok"), (1, -1, "ok")]
-)
-def test_an_offset_below_where_it_was_is_a_rewind_while_there_is_something_to_read(
-    lag: int, high: int, expected: str
-) -> None:
-    assert status(Trend(high=high), lag=lag) == expected
 
 
 @pytest.mark.parametrize(
@@ -209,21 +174,6 @@ def test_what_is_lost_lies_below_the_log_start_of_the_round_before(
     assert Measured(3, 10, 10, start, None, start_before).lost == lost
 
 
-def test_a_tombstone_deletes_only_what_is_known_to_be_committed() -> None:
-    new = PartitionState()
-    absorb(new, make_commits(5, None), None)
-    assert not new.offset_deleted
-    committed = PartitionState(committed=0)
-    absorb(committed, make_commits(5, None), None)
-    assert (committed.offset_deleted, committed.committed) == (True, -1)
-    between = PartitionState()
-    absorb(between, make_commits(5, 7, None), None)
-    assert (between.offset_deleted, between.committed) == (True, -1)
-    before = PartitionState()
-    absorb(before, make_commits(5, None, 7), None)
-    assert (before.offset_deleted, before.committed) == (False, 7)
-
-
 @pytest.mark.parametrize("unseen", [(), (make_topic("y", None),), (make_topic("y", 0),)])
 def test_a_subscribed_topic_without_partitions_has_no_rows(unseen: tuple[TopicObservation, ...]) -> None:
     life = Life()
@@ -231,30 +181,3 @@ def test_a_subscribed_topic_without_partitions_has_no_rows(unseen: tuple[TopicOb
         make_record(5, even("x", 2, "a", topics=("x", "y"))), make_observation(10, make_topic("x", 2), *unseen)
     )
     assert [(row.topic, row.partition) for row in rows.lag] == [("x", 0), ("x", 1)]
-
-
-def test_a_subscribed_partition_without_a_commit_or_an_owner_has_a_row() -> None:
-    life = Life()
-    rows = life.take(make_record(5, even("x", 2, "a")), make_observation(10, make_topic("x", 3)))
-    assert [(row.partition, row.lag_status, row.member_id) for row in rows.lag] == [
-        (0, "no_commit", "a"),
-        (1, "no_commit", "a"),
-        (2, "no_commit", None),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("before", "by", "after"),
-    [
-        ((5_000, 5_500), -3_000, (2_000, 2_500)),
-        ((5_000, 5_500), -9_000, (0, 0)),
-        ((0, 0), 3_000, (3_000, 3_000)),
-        ((-1, -1), 3_000, (-1, -1)),
-    ],
-)
-def test_the_times_of_rounds_are_moved_by_the_error_of_a_clock_but_not_to_before_all_times(
-    before: tuple[int, int], by: int, after: tuple[int, int]
-) -> None:
-    state = GroupState(round_opened=before[0], round_closed=before[1])
-    move_unread(state, by)
-    assert (state.round_opened, state.round_closed) == after

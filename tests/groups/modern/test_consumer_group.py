@@ -8,7 +8,6 @@ from typing import get_args
 import msgspec
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import (
@@ -122,24 +121,6 @@ def test_the_first_heartbeat_of_a_group_is_one_decision_with_nothing_before() ->
         )
     ]
     assert state_of(group) == "Stable"
-
-
-def test_a_second_member_is_a_second_decision_with_the_target_before_it() -> None:
-    _, said = lived(*FIRST, *SECOND)
-    decision = said[-1]
-    assert isinstance(decision, ModernDecision)
-    assert (decision.before, decision.targets) == ({"a": owned(0, 1)}, {"a": owned(0), "b": owned(1)})
-    assert (decision.joined, decision.left) == (("b",), ())
-    assert len(said) == 2
-
-
-def test_the_last_member_to_leave_closes_a_decision_without_a_target() -> None:
-    group, said = lived(*FIRST, gone(8, "a"), gone(7, "a"), gone(5, "a"), epoch(2), epoch(3))
-    decision = said[-1]
-    assert isinstance(decision, ModernDecision)
-    assert (decision.became_empty, decision.record, decision.left) == (True, 8, ("a",))
-    assert len(said) == 2
-    assert state_of(group) == "Empty"
 
 
 @pytest.mark.parametrize(
@@ -290,49 +271,6 @@ def test_what_is_told_is_what_the_coordinator_did(life: Coordinator) -> None:
     assert list(known.members) == list(life.members)
     assert plain({name: item.partitions for name, item in known.targets.items()}) == life.targets
     assert {name: (item.epoch, numbers(item.partitions)) for name, item in known.currents.items()} == life.currents
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(lives())
-def test_a_group_goes_on_from_any_cut_as_if_there_were_none(life: Coordinator) -> None:
-    items = decoded(life.log)
-    whole, said = played(items)
-    for cut in range(len(items) + 1):
-        before, first = played(items[:cut])
-        resumed = msgspec.msgpack.decode(msgspec.msgpack.encode(before), type=ModernGroup | None)
-        born = bool(first) and isinstance(first[-1], Ended)
-        after, rest = played(items[cut:], resumed, born=born)
-        assert (after, first + rest) == (whole, said)
-
-
-@settings(max_examples=examples(300), deadline=None)
-@given(lives(), st.data())
-def test_a_compacted_log_leads_to_the_same_present_and_to_no_claim_about_what_is_gone(
-    life: Coordinator, data: st.DataObject
-) -> None:
-    items = decoded(life.log)
-    clean = data.draw(st.integers(0, len(items)), label="compacted up to")
-    last = {key: offset for offset, (key, _) in enumerate(life.log[:clean])}
-    kept = [item for item in items if item.record >= clean or last[life.log[item.record][0]] == item.record]
-    whole, _ = played(items)
-    group, said = played(kept)
-    if whole is None or group is None:
-        assert (whole is None) == (group is None)
-    else:
-        for name in ("epoch", "members", "targets", "currents", "regexes", "decided"):
-            assert getattr(group, name) == getattr(whole, name), name
-    truth = {told.record: told for told in life.decisions}
-    for decision in said:
-        if not isinstance(decision, ModernDecision):
-            continue
-        told = truth[decision.record]
-        assert (decision.epoch, decision.became_empty) == (told.epoch, told.became_empty)
-        if decision.exact:
-            assert set(names(decision)) == set(told.members)
-            assert plain(decision.targets) == told.targets
-        if decision.before is not None:
-            assert plain(decision.before) == told.before
-            assert (set(decision.joined or ()), set(decision.left or ())) == (set(told.joined), set(told.left))
 
 
 def as_told(decision: ModernDecision) -> Told:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from streaming.groups import Rows
 from streaming.groups.rows import Finding, ReplacedMember, TopicAssignment
 from streaming.records import ModernMember
 from tests.groups.build import GROUP, SECOND, START, Life, make_observation, make_topic
-from tests.groups.coordinator import TOPIC, Coordinator, Written, lives
+from tests.groups.coordinator import TOPIC, Written
 from tests.groups.modern_log import (
     FIRST,
     SECOND_MEMBER,
@@ -28,7 +21,6 @@ from tests.groups.modern_log import (
     stands,
     target,
 )
-from tests.offsets_log.compacting import inputs_of
 from tests.offsets_log.written import current_assignment, offset_key, offset_value, other_key
 
 
@@ -96,36 +88,12 @@ def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it()
     assert (health.findings, health.state, health.assigned_partitions) == ((), "Stable", 4)
 
 
-def test_the_last_member_leaves_an_empty_group_and_a_row_of_churn() -> None:
-    life = Life.after(*read(FIRST), observation(15))
-    rows = life.take(*read([*gone("a"), epoch(2)], 15), observation(19))
-    (churn,) = rows.rebalance_churn
-    assert (churn.kind, churn.left, churn.members, churn.partitions_moved) == ("became_empty", ("a",), 0, 0)
-    assert (rows.group_health[-1].state, rows.group_health[-1].members) == ("Empty", 0)
-
-
-def test_a_static_member_under_a_new_id_moves_nothing() -> None:
-    life = Life()
-    back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
-    life.take(*read([*FIRST, *back, metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]))
-    churn = life.rows.rebalance_churn[-1]
-    assert churn.replaced == (ReplacedMember("i", "a", "a2"),)
-    assert (churn.joined, churn.left, churn.partitions_moved) == (("b",), (), 2)
-
-
 def test_the_end_of_the_group_closes_its_members_once() -> None:
     life = Life.after(*read(FIRST), observation(15))
     tombstones = [*gone("a"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]
     rows = life.take(*read(tombstones, 15))
     assert [(row.member_id, row.ended, row.decision) for row in rows.members] == [("a", True, 19)]
     assert life.take(observation(30, gone="deleted")).members == []
-    assert life.state is None
-
-
-def test_a_group_that_the_brokers_no_longer_list_closes_its_members() -> None:
-    life = Life.after(*read(FIRST), observation(15))
-    rows = life.take(observation(30, gone="filtered"))
-    assert [(row.member_id, row.ended) for row in rows.members] == [("a", True)]
     assert life.state is None
 
 
@@ -143,42 +111,6 @@ def test_lag_names_the_owner_at_present_and_every_partition_that_is_subscribed()
     assert life.take(*read(moving, 16), observation(22)).lag == []
     rows = life.take(*read([owns("a", 2, 0, 1), owns("b", 2, 2, 3)], 22), observation(24)).lag
     assert [(row.partition, row.member_id) for row in rows] == [(2, "b"), (3, "b")]
-
-
-def rows_of(life: Coordinator, rounds: Sequence[int], cuts: Iterable[int]) -> Rows:
-    """The rows of a life whose log is read in batches that end before the records at `cuts`."""
-    commit = offset_key("g", "t", 0), offset_value(4, 1)
-    log = [record for written in life.log for record in (written, commit)]
-    observations = [
-        make_observation(at, make_topic("t", 4, topic_id=TOPIC_ID), state=None, group_type="consumer", round=number)
-        for number, at in enumerate(rounds)
-    ]
-    result = Life()
-    bounds = [0, *sorted(set(cuts)), len(log) + 1]
-    for start, stop in pairwise(bounds):
-        seen = [item for item in observations if start < item.log_position <= stop]
-        written = [(offset, START + offset * SECOND, *log[offset]) for offset in range(start, min(stop, len(log)))]
-        result.take(*seen, *inputs_of(written, [item.log_position for item in observations]))
-    return result.rows
-
-
-def counted(rows: Rows) -> dict[str, Counter[object]]:
-    return {table: Counter(getattr(rows, table)) for table in rows.__struct_fields__}
-
-
-@settings(max_examples=20, deadline=None)
-@given(lives(), st.data())
-def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: st.DataObject) -> None:
-    size = 2 * len(life.log)
-    rounds = sorted(data.draw(st.sets(st.integers(1, size), max_size=6), label="rounds"))
-    rows = rows_of(life, rounds, ())
-    # Its targets are random but break no invariant, so none may be reported as drift.
-    assert "drifted" not in {row.verdict for row in rows.drift}
-    whole = counted(rows)
-    assert counted(rows_of(life, rounds, range(1, size))) == whole
-    for cut in range(1, size):
-        assert counted(rows_of(life, rounds, (cut,))) == whole
-    assert all(count == 1 for count in whole["rebalance_churn"].values())
 
 
 def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_new_id() -> None:
@@ -220,27 +152,37 @@ def test_a_static_member_that_returns_gets_rows_whichever_of_the_members_it_is()
     assert [(row.member_id, row.group_instance_id, row.ended) for row in rows] == [("b", "j", True), ("b2", "j", False)]
 
 
-def standing(*log: Written) -> tuple[str | None, int | None, str | None, str | None]:
-    """State, generation, verdict and its reason; nothing has drifted in any of these groups."""
-    life = Life()
-    row = life.take(*read(list(log)), observation(10 + len(log))).group_health[-1]
-    assert row.drifted_count == 0
-    return row.state, row.generation, row.verdict, row.verdict_reason
+NO_TARGET = "no target assignment of the group has been read yet"
 
 
-def test_a_group_whose_first_record_shows_it_empty_has_its_epoch_and_no_verdict() -> None:
-    assert standing(epoch(5)) == ("Empty", 5, "not_applicable", "the group is empty")
-
-
-def test_a_group_that_is_empty_after_a_decision_keeps_that_decisions_epoch_until_a_newer_one() -> None:
-    state, generation, verdict, _ = standing(*FIRST, *gone("a"))
-    assert (state, generation, verdict) == ("Empty", 1, "identical")
-
-
-def test_a_member_without_a_target_waits_for_one() -> None:
-    reason = "no target assignment of the group has been read yet"
-    assert standing(metadata("a"), epoch(5)) == ("Assigning", None, "pending", reason)
-    assert standing(metadata("a"), epoch(1), stands(1))[2] != "pending"
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        pytest.param(
+            [epoch(5)], ("Empty", 5, "not_applicable", "the group is empty"), id="the first record shows it empty"
+        ),
+        # Until a newer one.
+        pytest.param([*FIRST, *gone("a")], ("Empty", 1, "identical", None), id="it is empty after a decision"),
+        pytest.param(
+            [metadata("a"), epoch(5)], ("Assigning", None, "pending", NO_TARGET), id="a member waits for a target"
+        ),
+        pytest.param(
+            [metadata("a"), epoch(1), stands(1)],
+            (
+                "Reconciling",
+                1,
+                "unverified",
+                "the previous target is not known: earlier records of the group may be missing",
+            ),
+            id="a target without partitions is one",
+        ),
+    ],
+)
+def test_what_stands_of_a_group_follows_from_the_records_so_far(
+    log: list[Written], expected: tuple[str, int | None, str, str | None]
+) -> None:
+    row = Life().take(*read(log), observation(10 + len(log))).group_health[-1]
+    assert (row.state, row.generation, row.verdict, row.verdict_reason, row.drifted_count) == (*expected, 0)
 
 
 @pytest.mark.parametrize("between", [False, True], ids=["no round between", "a round between"])

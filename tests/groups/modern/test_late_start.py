@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -14,12 +13,10 @@ from streaming.offsets_log import CompactedStretches, Compactor
 from streaming.records import GroupInput
 from tests.examples import examples
 from tests.groups.build import CONFIG, make_observation, make_topic
-from tests.groups.coordinator import GROUP, PARTITIONS, TOPIC, Coordinator, lives
+from tests.groups.coordinator import GROUP, PARTITIONS, Coordinator, lives
+from tests.groups.modern_log import TOPIC_ID
 
 Record = tuple[int, bytes, bytes | None]
-
-# The topic's id as Kafka prints it.
-TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
 
 
 def records_of(group: Coordinator) -> list[Record]:
@@ -172,25 +169,3 @@ def test_the_cut_makes_no_difference_in_a_compacted_log(group: Coordinator, data
     cuts = sorted({0, *data.draw(st.lists(st.integers(0, end - 1), min_size=1, max_size=4))})
     left = compacted(records_of(group), data.draw(st.integers(0, end)), tombstones=data.draw(st.booleans()))
     assert said(lived(left, cuts, end, rounds)) == said(lived(left, [0], end, rounds))
-
-
-def test_a_stretch_that_is_told_again_from_inside_it_changes_nothing() -> None:
-    group = Coordinator()
-    group.join()
-    group.assign({"m1": tuple(range(PARTITIONS))})
-    group.join()
-    end = len(settled(group).log)
-    left = compacted(records_of(group), 8, tombstones=True)
-    whole = said(lived(left, [0], end, {end}))
-    for cut in range(1, end):
-        assert said(lived(left, [0, cut], end, {end})) == whole, cut
-
-
-def test_the_topic_id_is_that_of_the_coordinator() -> None:
-    by_partition = defaultdict(list)
-    group = settled(Coordinator())
-    for name, partitions in members_at_the_end(lived(records_of(group), [0], len(group.log), {len(group.log)})).items():
-        for partition in partitions:
-            by_partition[partition].append(name)
-    assert sorted(by_partition) == list(range(PARTITIONS))
-    assert bytes(range(16)) == TOPIC

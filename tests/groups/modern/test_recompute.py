@@ -144,12 +144,6 @@ def test_the_balance_of_a_target_stands_beside_the_best_that_could_be() -> None:
     assert (row.imbalance, row.imbalance_optimal) == (0.5, 0.0)
 
 
-def test_three_members_on_four_partitions_are_uneven_and_as_even_as_can_be() -> None:
-    third = [metadata("c"), epoch(3), target("b", 2), target("c", 3), stands(3)]
-    row = health(*FIRST, *SECOND_MEMBER, *third)
-    assert (row.imbalance, row.imbalance_optimal) == (0.5, 0.5)
-
-
 def test_the_balance_is_of_the_newest_target_and_goes_with_the_group() -> None:
     life = Life.after(*read(FIRST + SECOND_MEMBER), observation(21))
     rows = life.take(*read([*gone("a", "b"), epoch(3)], 21), observation(30))

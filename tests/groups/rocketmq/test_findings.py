@@ -367,19 +367,6 @@ def test_a_broadcasting_group_has_no_findings_about_owners() -> None:
     assert world.findings == {}
 
 
-def test_two_members_that_subscribe_differently_are_told_of_and_one_alone_is_not() -> None:
-    world = World()
-    world.join(Client(A), Client(B, topics=(TOPIC, "payments")))
-    world.rebalance()
-    world.round(2)
-    assert text(world, "subscriptions_differ") == (
-        f"members of one group must subscribe alike: payments (1 of 2, not {A})"
-    )
-    world.leave(A)
-    world.round()
-    assert "subscriptions_differ" not in world.findings
-
-
 def test_a_client_id_that_is_listed_twice_is_told_of_where_brokers_do_not_tell_connections() -> None:
     world = three()
     start_twice(world)

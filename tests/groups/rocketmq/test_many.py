@@ -109,18 +109,6 @@ def test_of_thousands_of_connections_under_one_id_eight_are_watched() -> None:
     assert sum(name.startswith("duplicate_client_id") for name in world.state.rocketmq.watched) == 8
 
 
-def test_of_thousands_of_queues_that_nobody_holds_a_thousand_are_watched() -> None:
-    world = World()
-    world.routes["n1"][TOPIC] = {"broker-a": 1_001}
-    world.join(Client(A))
-    world.round(17)
-    begin = "at least 1,000 queues held by no member (of these none with unread messages, "
-    assert text(world, "held_by_nobody").startswith(begin)
-    assert world.state is not None
-    assert world.state.rocketmq is not None
-    assert len(world.state.rocketmq.watched) == 1_000
-
-
 def test_thousands_of_queues_of_one_finding_do_not_hide_another_one() -> None:
     world = World()
     world.routes["n1"] = {TOPIC: {"broker-a": 1_200}}

@@ -19,12 +19,11 @@ from streaming.records import (
     TIMEOUT,
     BrokerSeen,
     HeldQueue,
-    Member,
     RouteBroker,
     RouteSeen,
     TopicSeen,
 )
-from tests.groups.rocketmq.world import TOPIC, A, B, C, Client, World
+from tests.groups.rocketmq.world import TOPIC, A, B, Client, World
 
 
 def views(*clients: Client, replicas: tuple[BrokerSeen, ...] = (), **changes: Any) -> Views:
@@ -123,23 +122,6 @@ def test_a_message_model_is_broadcasting_if_anyone_says_so() -> None:
     assert views(silent, replicas=(told,)).message_model == BROADCASTING
     # What a broker remembers of a group that has no client there any more counts for nothing.
     assert views(Client(A), replicas=(msgspec.structs.replace(told, clients=()),)).message_model == CLUSTERING
-
-
-def member(name: str, topics: tuple[str, ...] | None, assigned: Any) -> Member:
-    return Member(name, None, name, "", -1, -1, None, topics, (), None, None, None, assigned)
-
-
-def test_a_member_that_only_silent_brokers_listed_is_there_until_one_of_them_answers() -> None:
-    world = World()
-    world.join(Client(A))
-    world.lists["broker-b"] = None
-    assumed = {name: member(name, (), ()) for name in (A, B, C, "d", "e")}
-    listed = {"broker-a": (A, C), "broker-b": (B, C), "broker-x": ("d",)}
-    found = Views(world.observation(), Allocation(), assumed, listed)
-    # broker-a answers and has C no more; nobody ever listed e; broker-x is in no route.
-    assert found.unseen == (B, "d")
-    assert found.clients == (A, B, "d")
-    assert found.not_answering == {"broker-b": TIMEOUT, "broker-x": MISSING}
 
 
 def test_a_group_is_pop_when_one_broker_says_so_and_not_when_none_says_anything() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from assignors import CannotTell
 from streaming.groups import GroupConfig
-from streaming.groups.context import Allocation, queue_list
+from streaming.groups.context import Allocation
 from streaming.groups.rocketmq import what_if
 from streaming.groups.rows import WhatIfRow
 from tests.groups.rocketmq.world import CIRCLE, TOPIC, A, B, Client, World
@@ -91,15 +91,6 @@ def test_queues_that_have_left_the_routes_are_dealt_to_nobody(
     assert [row.imbalance for row in rows] == [pytest.approx(imbalance)] * 2
 
 
-def test_a_list_of_config_gives_each_member_all_that_it_has_of_the_topic() -> None:
-    listed = queue_list([(TOPIC, "broker-a", 0), ("payments", "broker-a", 1)])
-    world = group(GroupConfig("test", allocation=lambda _: Allocation(message_queue_list=listed)))
-    world.round(2)
-    row = told(world)["CONFIG"]
-    # A and B both get a0.
-    assert (row.reason, row.imbalance) == (None, 0.0)
-
-
 def test_queues_are_weighed_by_what_arrived_in_them() -> None:
     world = World(GroupConfig("test", heartbeat_ms=60_000))
     world.routes["n1"][TOPIC] = {"broker-a": 2, "broker-b": 2}
@@ -118,12 +109,6 @@ def test_queues_are_weighed_by_what_arrived_in_them() -> None:
     for name in ("AVG", "AVG_BY_CIRCLE"):
         assert rows[name].load_imbalance == pytest.approx(1 / 3)
         assert rows[name].load_reason is None
-
-
-def test_without_a_window_of_rates_there_is_a_reason_for_people() -> None:
-    world = group()
-    world.round(2)
-    assert told(world)["AVG"].load_reason == "no window of the rates has ended yet, or its length is not certain"
 
 
 def test_a_decision_larger_than_the_setting_gets_one_row_with_the_reason_and_0_turns_it_off() -> None:

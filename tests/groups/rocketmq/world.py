@@ -108,6 +108,7 @@ class World:
         self.offsets: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
         self.addresses: dict[str, list[str]] = {}
         self.broker_more: dict[str, Any] = {}
+        self.round_more: dict[str, Any] = {}
         self.replicas: list[BrokerSeen] = []
         self.configured: Configured | None = None
         self.number = 0
@@ -173,7 +174,7 @@ class World:
         brokers = tuple(self._broker(name, listed) for name, listed in sorted(self.lists.items()))
         brokers += tuple(self.replicas)
         listed = sorted({client for clients in self.lists.values() for client in clients or ()})
-        return RocketMQObservation(
+        seen = RocketMQObservation(
             round=self.number,
             time=START + self.elapsed,
             gone=None,
@@ -188,6 +189,7 @@ class World:
             name_servers=tuple(self.routes),
             configured=self.configured,
         )
+        return msgspec.structs.replace(seen, **self.round_more)
 
     def _broker(self, name: str, listed: list[str] | None) -> BrokerSeen:
         address = f"{name}:10911"

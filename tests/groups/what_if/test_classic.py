@@ -200,15 +200,6 @@ def test_of_a_storm_between_two_rounds_only_the_newest_decisions_are_worked_out(
     assert {row.reason for rows in of[12:] for row in rows} == {None}
 
 
-def test_each_of_two_decisions_between_two_rounds_has_its_own_least() -> None:
-    life = Life()
-    two, three = even("t", 3, "a", "b"), even("t", 3, "a", "b", "c")
-    life.take(make_record(5, two), make_record(6, three, generation=2))
-    rows = life.take(make_observation(10, make_topic("t", 3))).what_if
-    # Three partitions on two members: a member with two is a third above the mean.
-    assert {(row.decision, round(row.imbalance_optimal or 0, 3)) for row in rows} == {(5, 0.333), (6, 0.0)}
-
-
 def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
     life = Life()
     for generation in range(1, 21):

@@ -13,22 +13,6 @@ from streaming.offsets_log.codec.placement import java_hash, jump_hash, xxh64
 from tests.oracle.offsets_log_records import ask_java
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("ab", 97 * 31 + 98),
-        ("hello", 99_162_322),
-        ("polygenelubricants", -(2**31)),
-        # U+1F98A is two code units, D83E and DD8A.
-        ("🦊", 0xD83E * 31 + 0xDD8A),
-    ],
-)
-def test_the_hash_is_javas(text: str, expected: int) -> None:
-    assert java_hash(text) == expected
-
-
 def test_the_hash_of_a_long_name_wraps_like_that_of_a_short_one() -> None:
     def by_definition(text: str) -> int:
         value = 0
@@ -48,15 +32,6 @@ def test_only_names_of_everyday_length_are_remembered() -> None:
     assert placement._kept.cache_info().currsize == 0
     assert partition_for("consumers".ljust(256), 50) == partition_for("consumers".ljust(256), 50)
     assert placement._kept.cache_info().currsize == 1
-
-
-def test_the_smallest_hash_goes_to_partition_0() -> None:
-    assert partition_for("polygenelubricants", 50) == 0
-
-
-def test_a_negative_hash_counts_by_its_amount() -> None:
-    # The hash is -421004483; Python's own % 50 would give 17.
-    assert partition_for("consumers", 50) == 33
 
 
 @pytest.mark.java

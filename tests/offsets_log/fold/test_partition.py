@@ -9,65 +9,19 @@ from streaming.offsets_log.fold import commit_fold
 from streaming.offsets_log.fold import partition as compact_module
 from streaming.records import (
     CommitWindow,
-    GroupEpoch,
-    QuarantinedRecord,
-    Removed,
-    UnreadableMembership,
     merge_windows,
 )
 from tests.offsets_log.compacting import columns, compacted, counted, numbered
 from tests.offsets_log.written import (
-    group_epoch,
     group_key,
     group_value,
     member,
     offset_key,
     offset_value,
-    other_key,
     subscription,
 )
 
 COMMIT_KEY = offset_key("g", "t", 0)
-
-
-def test_commits_of_a_partition_fold_into_one_window() -> None:
-    topic_id = bytes(range(16))
-    values = [
-        offset_value(3, 50, leader_epoch=1),
-        offset_value(4, 40, leader_epoch=2),
-        offset_value(4, 70, leader_epoch=3, topic_id=topic_id, metadata="x"),
-    ]
-    groups, unreadable, dropped = compacted(numbered([(COMMIT_KEY, value) for value in values]))
-    assert groups == {
-        "g": [
-            CommitWindow(
-                topic="t",
-                partition=0,
-                commits=3,
-                tombstones=0,
-                first_offset=50,
-                first_commit_time=1_000,
-                first_record=100,
-                offset=70,
-                leader_epoch=3,
-                last_commit_time=1_002,
-                last_record=102,
-                deleted=False,
-                step_back=10,
-                topic_id="AAECAwQFBgcICQoLDA0ODw",
-            )
-        ]
-    }
-    assert not unreadable
-    assert not dropped
-
-
-def test_a_step_back_is_seen_across_a_tombstone() -> None:
-    pairs = [(COMMIT_KEY, offset_value(3, 50)), (COMMIT_KEY, None), (COMMIT_KEY, offset_value(3, 20))]
-    groups, _, _ = compacted(numbered(pairs))
-    (window,) = groups["g"]
-    assert isinstance(window, CommitWindow)
-    assert (window.step_back, window.tombstones, window.deleted) == (30, 1, False)
 
 
 def test_offsets_at_both_ends_of_the_range_do_not_overflow() -> None:
@@ -76,50 +30,6 @@ def test_offsets_at_both_ends_of_the_range_do_not_overflow() -> None:
     (window,) = groups["g"]
     assert isinstance(window, CommitWindow)
     assert (window.first_offset, window.offset, window.step_back) == (2**63 - 1, -(2**63), 2**64 - 1)
-
-
-def test_a_boundary_parts_the_records_below_it_from_the_others() -> None:
-    records = numbered([(COMMIT_KEY, offset_value(3, n)) for n in range(4)])
-    groups, _, _ = compacted(records, boundaries=[102])
-    assert [(w.first_record, w.position) for w in groups["g"] if isinstance(w, CommitWindow)] == [
-        (100, 101),
-        (102, 103),
-    ]
-
-
-def test_a_membership_record_parts_the_windows_of_its_own_group_only() -> None:
-    other = offset_key("h", "t", 0)
-    metadata = group_value(3, [])
-    pairs = [
-        (COMMIT_KEY, offset_value(3, 1)),
-        (other, offset_value(3, 1)),
-        (group_key("g"), metadata),
-        (COMMIT_KEY, offset_value(3, 2)),
-        (other, offset_value(3, 2)),
-        (group_key("g"), None),
-        (COMMIT_KEY, offset_value(3, 3)),
-    ]
-    groups, _, _ = compacted(numbered(pairs))
-    kinds = [type(item).__name__ for item in groups["g"]]
-    assert kinds == [
-        "CommitWindow",
-        "MembershipRecord",
-        "CommitWindow",
-        "MembershipTombstone",
-        "CommitWindow",
-    ]
-    assert [item.commits for item in groups["h"] if isinstance(item, CommitWindow)] == [2]
-
-
-def test_an_undecodable_membership_record_parts_nothing() -> None:
-    pairs = [
-        (COMMIT_KEY, offset_value(3, 1)),
-        (group_key("g"), group_value(3, [])[:-1]),
-        (COMMIT_KEY, offset_value(3, 2)),
-    ]
-    groups, unreadable, _ = compacted(numbered(pairs))
-    assert [type(item) for item in groups["g"]] == [UnreadableMembership, CommitWindow]
-    assert [type(item) for item in unreadable] == [QuarantinedRecord]
 
 
 @pytest.mark.parametrize(
@@ -141,21 +51,6 @@ def test_a_window_says_whether_its_last_commit_is_one_that_cannot_be_read(
             False,
             unreadable,
         )
-
-
-def test_records_of_modern_groups_stay_as_they_are_and_part_no_windows() -> None:
-    pairs = [
-        (COMMIT_KEY, offset_value(3, 1)),
-        (other_key(3, "g"), group_epoch(4)),
-        (COMMIT_KEY, offset_value(3, 2)),
-        (other_key(5, "g", "m2"), None),
-    ]
-    groups, _, _ = compacted(numbered(pairs))
-    epoch, window, removed = groups["g"]
-    assert epoch == GroupEpoch(101, 1_001, "consumer", 0, 4)
-    assert isinstance(window, CommitWindow)
-    assert (window.commits, window.last_record) == (2, 102)
-    assert removed == Removed(103, 1_003, "consumer", 0, 5, "m2")
 
 
 def test_what_is_not_watched_is_dropped_and_counted() -> None:

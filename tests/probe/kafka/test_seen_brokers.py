@@ -92,79 +92,73 @@ def test_a_broker_that_went_while_the_clock_was_ahead_is_gone_since_it_was_right
     assert seen.round("12", (1, 8)).moves == ()
 
 
-@pytest.mark.parametrize("ahead_ms", [60_000, GONE_MS])
-def test_a_broker_that_goes_after_the_clock_was_ahead_explains_no_move_of_that_time(ahead_ms: int) -> None:
+LED, LOST = (2, 7), (1, 8)
+FIRST = START + ROUND_MS
+
+# Rounds: who is up, the leader of the partition with its epoch, and what is special about its time; then, of each move
+# that the last round tells, the round that missed the broker and since when it was back.
+Round = tuple[str, tuple[int, int], dict[str, int]]
+MOVES: dict[str, tuple[list[Round], list[tuple[int | None, int | None]]]] = {
+    **{
+        f"a broker that goes after the clock was ahead explains no move of that time: {ahead}, {rounds}": (
+            [("12", LED, {}), ("12", LOST, {"ahead_ms": ahead}), *((up, LOST, {}) for up in rounds)],
+            [(None, None)],
+        )
+        for ahead in (60_000, GONE_MS)
+        for rounds in (("12",), ("12", "12"), ("12", "12", "1"), ("12", "12", "1", "1"))
+    },
+    "a broker that goes while the clock is a day behind explains no earlier move": (
+        [
+            *(("12", LED, {}), ("12", LOST, {}), ("12", LOST, {"after_ms": STOPS_MS})),
+            ("1", LOST, {"ahead_ms": -GONE_MS}),
+        ],
+        [(None, None)],
+    ),
+    "a coordinator that moved from a broker which the same answer misses went with it": (
+        [("12", LED, {}), ("1", LOST, {})],
+        [(2, None)],
+    ),
+    "nothing is said of a broker that is still there": ([("12", LED, {}), ("12", LOST, {})], [(None, None)]),
+    "one that hands over before it stops is missed by a round soon after": (
+        [("12", LED, {}), ("12", LOST, {}), ("1", LOST, {})],
+        [(4, None)],
+    ),
+    "one that goes long after it lost a partition did not lose it by going": (
+        [("12", LED, {}), ("12", LOST, {}), ("1", LOST, {"after_ms": STOPS_MS + 1})],
+        [(None, None)],
+    ),
+    "a broker that is back gets its partition back": (
+        [("12", LED, {}), ("1", LOST, {}), ("12", LOST, {}), ("12", (2, 9), {"after_ms": RETURNS_MS})],
+        [(2, None), (None, FIRST + 2 * ROUND_MS)],
+    ),
+    "a partition that moves to a broker long after its return has another reason": (
+        [("12", LOST, {}), ("1", LOST, {}), ("12", LOST, {}), ("12", (2, 9), {"after_ms": RETURNS_MS + 1})],
+        [(None, None)],
+    ),
+    "a return explains no move from a broker that has just gone": (
+        [("12", LED, {}), ("2", LED, {}), ("12", LED, {}), ("1", LOST, {})],
+        [(6, None)],
+    ),
+    "a broker that goes after it gave a partition back did not lose it by going": (
+        [("12", (1, 6), {}), ("1", (1, 6), {}), ("12", (1, 6), {}), ("12", LED, {}), ("2", LED, {})],
+        [(None, FIRST + 2 * ROUND_MS)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MOVES)
+def test_a_coordinator_moved_for_the_reason_that_rounds_show(case: str) -> None:
+    rounds, expected = MOVES[case]
     seen = Seen()
-    seen.round("12", (2, 7))
-    seen.round("12", (1, 8), ahead_ms=ahead_ms)
-    for up in ("12", "12", "1", "1"):
-        assert [move.gone_round for move in seen.round(up, (1, 8)).moves] == [None]
+    for up, leader, time in rounds:
+        found = seen.round(up, leader, **time)
+    assert [(move.gone_round, move.back_since) for move in found.moves] == expected
 
 
-def test_a_broker_that_goes_while_the_clock_is_a_day_behind_explains_no_earlier_move() -> None:
+def test_a_move_tells_from_whom_to_whom_and_when() -> None:
     seen = Seen()
-    seen.round("12", (2, 7))
-    seen.round("12", (1, 8))
-    seen.round("12", (1, 8), after_ms=STOPS_MS)
-    assert [move.gone_round for move in seen.round("1", (1, 8), ahead_ms=-GONE_MS).moves] == [None]
-
-
-def test_a_coordinator_that_moved_from_a_broker_which_the_same_answer_misses_went_with_it() -> None:
-    seen = Seen()
-    seen.round("12", (2, 7))
-    found = seen.round("1", (1, 8))
-    assert found.moves == (CoordinatorMove(2, 1, 7, 8, gone_round=2, partition=0, time=seen.time),)
-
-
-def test_a_broker_that_hands_over_before_it_stops_is_missed_by_a_round_soon_after() -> None:
-    seen = Seen()
-    seen.round("12", (2, 7))
-    assert [move.gone_round for move in seen.round("12", (1, 8)).moves] == [None]
-    assert [move.gone_round for move in seen.round("1", (1, 8)).moves] == [4]
-
-
-def test_a_broker_that_goes_long_after_it_lost_a_partition_did_not_lose_it_by_going() -> None:
-    seen = Seen()
-    seen.round("12", (2, 7))
-    seen.round("12", (1, 8))
-    assert [move.gone_round for move in seen.round("1", (1, 8), after_ms=STOPS_MS + 1).moves] == [None]
-
-
-def test_a_broker_that_is_back_gets_its_partition_back() -> None:
-    seen = Seen()
-    seen.round("12", (2, 7))
-    seen.round("1", (1, 8))
-    seen.round("12", (1, 8))
-    back = seen.time
-    found = seen.round("12", (2, 9), after_ms=RETURNS_MS)
-    assert [(move.gone_round, move.back_since) for move in found.moves] == [(2, None), (None, back)]
-
-
-def test_a_partition_that_moves_to_a_broker_long_after_its_return_has_another_reason() -> None:
-    seen = Seen()
-    seen.round("12", (1, 8))
-    seen.round("1", (1, 8))
-    seen.round("12", (1, 8))
-    found = seen.round("12", (2, 9), after_ms=RETURNS_MS + 1)
-    assert [(move.gone_round, move.back_since) for move in found.moves] == [(None, None)]
-
-
-def test_a_return_explains_no_move_from_a_broker_that_goes_or_has_just_gone() -> None:
-    seen = Seen()
-    seen.round("12", (2, 7))
-    seen.round("2", (2, 7))
-    seen.round("12", (2, 7))
-    assert [(move.gone_round, move.back_since) for move in seen.round("1", (1, 8)).moves] == [(6, None)]
-
-
-def test_a_broker_that_goes_after_it_gave_a_partition_back_did_not_lose_it_by_going() -> None:
-    seen = Seen()
-    seen.round("12", (1, 6))
-    seen.round("1", (1, 6))
-    seen.round("12", (1, 6))
-    given_back = seen.round("12", (2, 7))
-    assert [move.back_since is not None for move in given_back.moves] == [True]
-    assert [move.gone_round for move in seen.round("2", (2, 7)).moves] == [None]
+    seen.round("12", LED)
+    assert seen.round("1", LOST).moves == (CoordinatorMove(2, 1, 7, 8, gone_round=2, partition=0, time=seen.time),)
 
 
 def test_a_broker_that_restarts_between_two_rounds_gives_no_evidence() -> None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
+from streaming.config import Filters
+from streaming.demo.ports import free_port
 from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.members import MemberQuestions, SilentClients
 from streaming.records import NOT_ASKED, OK, TIMEOUT, BrokerSeen
-from streaming.rocketmq import Answer, Frame, Question, Unanswered
+from streaming.rocketmq import Answer, Client, Frame, Question, Unanswered
 
 
 def test_each_silence_doubles_the_pause_up_to_five_minutes() -> None:
@@ -80,3 +86,20 @@ def test_brokers_that_say_nothing_are_not_asked_for_more_than_a_batch_of_clients
     found = answers(MemberQuestions(brokers.ask, 2.0), [_A, _B], [f"c{number:02}" for number in range(40)])
     assert len(brokers.asked) <= 4 * 8
     assert set(found.values()) == {TIMEOUT, NOT_ASKED}
+
+
+HOUR = 3_600_000
+
+
+def test_a_server_that_cannot_be_asked_is_named_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    said = []
+    with Client() as client:
+        cluster = RocketMQCluster(client, [address], Filters())
+        for time in (0, 10_000, HOUR - 1, HOUR, HOUR + 10_000, 5_000):  # (The last clock goes back.)
+            caplog.clear()
+            with pytest.raises(RoundAbandonedError):
+                cluster.observe_groups([], frozenset(), time, Deadline.after(30))
+            said.append([record.getMessage() for record in caplog.records])
+    named = [f"{address} cannot be asked: connection refused."]
+    assert said == [named, [], [], named, [], named]

@@ -192,12 +192,3 @@ def test_a_quiet_group_that_was_not_looked_at_stays_known() -> None:
     this = a_round(20, look({}, waiting="a"), memory)
     assert (events(this), this.untold, this.memory.groups) == ({}, 1, {"a"})
     assert this.memory.rest.rounds == memory.rest.rounds
-
-
-def test_a_new_probe_recalls_groups_and_brokers() -> None:
-    first = a_round(0, look({"a": group(members=1), "b": group()}), RocketMQMemory())
-    second = a_round(1, look({"a": group(members=1), "b": group(there=False)}), first.memory)
-    memory = read_back([first, second])
-    assert memory.groups == second.memory.groups == {"a"}
-    assert memory.brokers == second.memory.brokers == {"broker-a": 0}
-    assert memory.rest.time == _START + _INTERVAL

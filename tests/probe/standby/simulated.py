@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError
-from streaming.probe.standby import Identity, Tail, Turn, patience_s
+from streaming.probe.standby import Identity, Tail, Turn
 from streaming.probe.standby.turn import SeenRecord
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import RoundClosed, RoundOpened
 
 INTERVAL = 10.0
 LEAST_ROUND = 10.0
-PATIENCE = patience_s(INTERVAL, LEAST_ROUND)
 CLUSTER = "prod"
 
 LONGEST = 20.0
