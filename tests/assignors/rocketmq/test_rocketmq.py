@@ -11,7 +11,6 @@ from assignors.jsonl import assign_line
 from assignors.rocketmq import (
     BadOption,
     BadQueue,
-    CallWouldFail,
     MessageQueue,
     Options,
     allocate,
@@ -47,106 +46,7 @@ def short(strategy: str, of: list[MessageQueue], clients: list[str], options: Op
     return result
 
 
-def test_avg_deals_blocks_in_the_order_of_sorted_ids() -> None:
-    assert short("AVG", queues(a=4, b=4), IDS) == {
-        "10.0.0.100@1@x": "a0 a1 a2",
-        "10.0.0.10@1@x": "a3 b0 b1",
-        "10.0.0.9@1@x": "b2 b3",
-    }
-
-
-def test_avg_leaves_spare_clients_without_queues() -> None:
-    dealt = short("AVG", queues(a=4, b=4), [f"10.6.0.{number:02}" for number in range(1, 11)])
-
-    assert list(dealt.values()) == ["a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3", "", ""]
-
-
-def test_avg_with_a_client_twice_leaves_its_second_share_to_nobody() -> None:
-    dealt = short("AVG", queues(a=4, b=4), ["172.17.0.1@1", "172.17.0.1@1", "172.17.0.2@1"])
-
-    assert dealt == {"172.17.0.1@1": "a0 a1 a2", "172.17.0.2@1": "b2 b3"}
-
-
-def test_avg_by_circle_deals_in_turn() -> None:
-    assert short("AVG_BY_CIRCLE", queues(a=4, b=4), IDS) == {
-        "10.0.0.100@1@x": "a0 a3 b2",
-        "10.0.0.10@1@x": "a1 b0 b3",
-        "10.0.0.9@1@x": "a2 b1",
-    }
-
-
-def test_config_gives_everybody_the_same_and_checks_nothing() -> None:
-    options = Options(message_queue_list=tuple(queues(q=2)))
-
-    assert short("CONFIG", [], ["a", "b"], options) == {"a": "q0 q1", "b": "q0 q1"}
-    assert allocate(strategy_named("CONFIG", options), "", [], []) == tuple(queues(q=2))
-    assert allocate("CONFIG", "a", queues(a=1), ["a"]) is None
-
-
-def test_machine_room_appends_the_remainder_from_the_tail() -> None:
-    options = Options(consumeridcs=frozenset({"r1", "r2"}))
-    given = [
-        MessageQueue("T", broker, number)
-        for broker, count in (("r1@b", 5), ("r2@b", 2), ("r3@b", 4))
-        for number in range(count)
-    ]
-
-    dealt = allocate_all(strategy_named("MACHINE_ROOM", options), given, ["c0", "c1", "c2"])
-
-    assert {client: [(q.broker, q.queue) for q in mine] for client, mine in dealt.items()} == {  # type: ignore[union-attr]
-        "c0": [("r1@b", 0), ("r1@b", 1), ("r2@b", 1)],
-        "c1": [("r1@b", 2), ("r1@b", 3)],
-        "c2": [("r1@b", 4), ("r2@b", 0)],
-    }
-
-
-def test_machine_room_without_rooms_throws_only_where_a_broker_has_one() -> None:
-    assert allocate("MACHINE_ROOM", "c", [MessageQueue("T", "plain", 0)], ["c"]) == ()
-    with pytest.raises(CallWouldFail, match="NullPointerException"):
-        allocate("MACHINE_ROOM", "c", [MessageQueue("T", "r@b", 0)], ["c"])
-
-
 NEARBY = Options(room_separator="-")
-
-
-def test_nearby_shares_the_rooms_without_clients_among_all() -> None:
-    clients = ["C-c1", "C-c2", "C-c3", "C-c4"]
-
-    assert short("MACHINE_ROOM_NEARBY-AVG", rooms(A=3, B=3, C=5), clients, NEARBY) == {
-        "C-c1": "C0 C1 A0 B0",
-        "C-c2": "C2 A1 B1",
-        "C-c3": "C3 A2 B2",
-        "C-c4": "C4",
-    }
-
-
-def test_nearby_leaves_other_rooms_to_their_own_clients() -> None:
-    assert short("MACHINE_ROOM_NEARBY-AVG", rooms(A=3, B=3, C=5), ["A-c1", "C-c1", "D-c1"], NEARBY) == {
-        "A-c1": "A0 A1 A2 B0",
-        "C-c1": "C0 C1 C2 C3 C4 B1",
-        "D-c1": "B2",
-    }
-
-
-def test_nearby_throws_for_everybody_when_one_client_has_no_room() -> None:
-    dealt = allocate_all(strategy_named("MACHINE_ROOM_NEARBY-AVG", NEARBY), rooms(A=1), ["A-c1", "-c2"])
-
-    assert {client: str(thrown) for client, thrown in dealt.items()} == dict.fromkeys(
-        ("A-c1", "-c2"), "IllegalArgumentException: Machine room is null for consumer id -c2"
-    )
-
-
-def test_consistent_hash_takes_the_next_of_ten_virtual_nodes() -> None:
-    assert short("CONSISTENT_HASH", queues(a=4, b=4), ["10.3.0.1@1", "10.3.0.2@2", "10.3.0.3@3"]) == {
-        "10.3.0.1@1": "a2 b3",
-        "10.3.0.2@2": "a0 a3 b0 b2",
-        "10.3.0.3@3": "a1 b1",
-    }
-    assert short("CONSISTENT_HASH", queues(a=4, b=4), IDS) == {
-        "10.0.0.100@1@x": "a1 a2 a3 b0",
-        "10.0.0.10@1@x": "a0 b1 b2",
-        "10.0.0.9@1@x": "b3",
-    }
 
 
 class CountingId(str):
@@ -189,24 +89,6 @@ def test_a_client_listed_twice_gets_as_many_further_nodes_after_those_it_still_h
         "a": [0, 1, 2, 4, 6],
         "b": [3, 5],
     }
-
-
-def test_without_virtual_nodes_nobody_owns_anything() -> None:
-    assert set(short("CONSISTENT_HASH", queues(a=4), IDS, Options(virtual_node_cnt=0)).values()) == {""}
-
-
-def test_empty_lists_and_ids_throw_in_the_order_of_the_check() -> None:
-    for client, of, clients, reason in (
-        ("", [], [], "currentCID is empty"),
-        ("a", [], [], "mqAll is null or mqAll empty"),
-        ("a", queues(a=1), [], "cidAll is null or cidAll empty"),
-    ):
-        with pytest.raises(CallWouldFail, match=reason):
-            allocate("AVG", client, of, clients)
-
-
-def test_a_client_that_is_not_in_the_list_gets_an_empty_list() -> None:
-    assert allocate("AVG", "stranger", queues(a=4), ["a"]) == ()
 
 
 def test_lists_count_as_given_where_nobody_sorts_them() -> None:

@@ -211,10 +211,6 @@ def test_a_rate_is_that_of_a_window_in_which_nothing_forbids_one(case: str) -> N
         since = until + EVERY
 
 
-# It reads 40 a second, and once 10,000 more in a window of ten minutes.
-CAUGHT_UP = pytest.approx(40 + 10_000 / HEARTBEAT)
-
-
 @pytest.mark.parametrize(
     ("stages", "consumed", "behind"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.groups.seen.take_in import window_seen
 from streaming.records import GroupObservation, SeenCommits, SeenConsumer, SeenMember
 from tests.groups.build import (
     SECOND,
@@ -195,10 +194,3 @@ def test_a_group_with_lag_whose_offset_stands_still_is_stopped_by_rounds_of_its_
     statuses = {row.round: row.lag_status for row in life.rows.lag}
     assert statuses[200] == "ok"
     assert statuses[400] == "stopped"
-
-
-def test_an_offset_that_a_round_misses_is_deleted_once() -> None:
-    gone = window_seen(7, "x", 1, -1)
-    assert (gone.commits, gone.tombstones, gone.deleted, gone.first_record, gone.last_record) == (0, 1, True, 7, 7)
-    seen = window_seen(7, "x", 1, 40)
-    assert (seen.commits, seen.tombstones, seen.deleted, seen.first_offset, seen.offset) == (1, 0, False, 40, 40)

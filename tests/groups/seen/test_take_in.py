@@ -140,13 +140,6 @@ def test_a_decision_s_earliest_time_is_not_after_its_own_where_the_clock_went_ba
     assert life.state.classic.current.earliest == START + 9_800
 
 
-def test_a_static_member_that_only_came_back_is_no_rebalance() -> None:
-    a, b = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in even("x", 2, "a", "b")]
-    life = two_looks(classic(a, b), classic(a, msgspec.structs.replace(b, member_id="b2")))
-    assert (last(life).kind, [r.new_member_id for r in last(life).replaced]) == ("static_replacement", ["b2"])
-    assert [verdict.decision for verdict in life.rows.drift] == [1]
-
-
 def test_a_wrong_assignment_is_drift_where_no_order_of_members_matters() -> None:
     a, b = even("x", 2, "a", "b")
     wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)

@@ -12,7 +12,6 @@ from tests.groups.coordinator import TOPIC, Written
 from tests.groups.load.windows import HEARTBEAT, record_of, round_at, see
 from tests.groups.modern_log import (
     FIRST,
-    SECOND_JOINS,
     SECOND_MEMBER,
     TOPIC_ID,
     asking,
@@ -90,28 +89,6 @@ def test_what_range_would_have_given_is_told_of_the_newest_release_that_gave_the
     assert (the_row(rows, "range").runs, the_row(rows, "range").library) == (False, "broker:4.0.0")
 
 
-@pytest.mark.parametrize("first", ["Aa", "BB"])
-def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_first(first: str) -> None:
-    # Up to 4.0.0 the first member gets the larger part, here a partition that the other one had.
-    second = {"Aa": "BB", "BB": "Aa"}[first]
-    log = [metadata("Aa"), metadata("BB"), epoch(1), target("Aa"), target("BB"), stands(1)]
-    log += [metadata("c"), epoch(2), target(first, 1), target(second, 0, 2), target("c"), stands(2)]
-    log += [*gone("c"), epoch(3), target(first, 1, 2), target(second, 0), stands(3)]
-    life = Life.after(*read(log))
-    topic = make_topic("orders", 3, topic_id=TOPIC_ID)
-    life.take(make_observation(10 + len(log), topic, state=None, group_type="consumer"))
-    verdict, churn = life.rows.drift[-1], life.rows.rebalance_churn[-1]
-    assert (verdict.verdict, churn.partitions_moved) == ("identical", 1)
-    row = the_row(life.rows.what_if[-2:], "uniform")
-    assert (row.runs, row.partitions_moved, row.library) == (True, churn.partitions_moved, verdict.matching_library)
-
-
-def test_partitions_of_a_member_that_left_are_moves() -> None:
-    both = (*FIRST, *SECOND_MEMBER)
-    rows = rows_of(*both, *gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3))
-    assert {(row.partitions_moved, row.partitions_moved_optimal) for row in rows} == {(2, 2)}
-
-
 def test_an_assignor_that_is_not_known_has_a_row_with_the_reason() -> None:
     rows = rows_of(*FIRST, asking("a", "mine"), epoch(2), stands(2))
 
@@ -156,12 +133,6 @@ def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
         make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
     )
     assert {row.generation for row in rows.what_if} == {1}
-
-
-def test_a_static_member_under_its_new_id_has_moved_nothing() -> None:
-    back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
-    rows = rows_of(*FIRST, *back, *SECOND_JOINS, target("a2", 0, 1), target("b", 2, 3), stands(2))
-    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").partitions_moved) == (True, 2)
 
 
 RATES = {"x": [6, 6, 1, 1]}

@@ -22,10 +22,9 @@ from assignors import (
     strategy_named,
     with_hidden_inputs,
 )
-from assignors.clients.sticky import read_sticky, write_sticky
-from assignors.clients.sticky.user_data import MemberData
+from assignors.clients.sticky import write_sticky
 from assignors.work import at_most
-from tests.assignors.clients.sticky.members import claiming, cooperative, newcomer
+from tests.assignors.clients.sticky.members import claiming
 from tests.examples import examples
 
 JAVA = ("2.4.1", "2.5.1", "2.8.1", "3.0.2", "3.4.0", "3.4.1", "3.5.1", "3.5.2", "3.7.1", "4.3.1")
@@ -46,32 +45,6 @@ _GROUND_LOOP = Group(
     ),
     {"r": 30, "w": 7, "p": 2, "u": 1, "v": 3},
 )
-
-
-@pytest.mark.parametrize("library", [*JAVA, *OTHERS])
-def test_a_newcomer_gets_what_is_left_and_the_rest_is_held_back(library: str) -> None:
-    members = (cooperative("a", "t", owned={"t": (0, 1, 2, 3)}), newcomer("b", "t"))
-
-    result = assign("cooperative-sticky", Group(members, {"t": 5}), library)
-
-    assert counts(result) == {"a": 3, "b": 1}
-    assert set(result["a"]["t"]) < {0, 1, 2, 3}
-    assert result["b"] == {"t": (4,)}
-
-
-def test_instance_ids_do_not_count() -> None:
-    def group(instance: str | None) -> Group:
-        return Group((Subscription("a", ("t",), group_instance_id=instance), Subscription("b", ("t",))), {"t": 3})
-
-    assert same(assign("sticky", group("z")), assign("sticky", group(None)))
-
-
-@pytest.mark.parametrize("library", JAVA)
-def test_unreadable_user_data_is_no_past(library: str) -> None:
-    bad = Group((Subscription("a", ("t",), user_data=b"\xff" * 7), Subscription("b", ("t",))), {"t": 4})
-    none = Group((Subscription("a", ("t",)), Subscription("b", ("t",))), {"t": 4})
-
-    assert same(assign("sticky", bad, library), assign("sticky", none, library))
 
 
 def test_a_leader_that_would_not_end_is_told() -> None:
@@ -167,8 +140,3 @@ def test_partitions_that_crowd_a_bucket_of_the_smallest_table_cannot_be_told() -
     assert counts(assign("sticky", claimed(8), "2.4.1")) == {"a": 65, "b": 64}
     with pytest.raises(CannotTell, match="bucket"):
         assign("sticky", claimed(9), "2.4.1")
-
-
-def test_a_member_that_owned_nothing_has_its_generation_all_the_same() -> None:
-    # An empty array of topics, then the generation.
-    assert read_sticky(b"\0\0\0\0" + b"\0\0\0\7") == (MemberData((), 7), 8)
