@@ -8,7 +8,6 @@ all that fires is sent to it again and again (`Resender`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
@@ -92,7 +91,6 @@ class Item:
         late: It comes to this target later than it was decided, as one that was found late does.
         attempts: How often it was tried.
         due: When it may be tried again, steady seconds.
-        asked: Refusal and hold are known.
         hold: Why it waits; None where it does not.
         refusal: Why the target never gets it.
     """
@@ -102,7 +100,6 @@ class Item:
     late: bool
     attempts: int = 0
     due: float = 0.0
-    asked: bool = False
     hold: str | None = None
     refusal: str | None = None
 
@@ -114,77 +111,51 @@ def resending(target: str, now: int) -> Transition:
     )
 
 
-class OpenAlerts:
-    """Alerts whose firing was sent to a target, but not their end; each with the key of its incident."""
-
-    def __init__(self, sent: Mapping[str, str]) -> None:
-        """Start with what earlier runs sent: incidents' keys by alert (`alert_id`)."""
-        self._keys = dict(sent)
-        self._alerts = Counter(self._keys.values())
-
-    def __contains__(self, alert_id: str) -> bool:
-        return alert_id in self._keys
-
-    def incident(self, alert_id: str) -> str:
-        """Key of an alert's incident: its own id, unless it was sent in a digest."""
-        return self._keys.get(alert_id, alert_id)
-
-    def has(self, incident: str) -> bool:
-        """Whether an incident is open."""
-        return self._alerts[incident] > 0
-
-    def left(self, incident: str, without: Sequence[Transition]) -> int:
-        """Number of alerts of an incident that still fire, not counting some."""
-        return self._alerts[incident] - sum(self._keys.get(d.alert_id) == incident for d in without)
-
-    def begin(self, alert_id: str, incident: str) -> None:
-        """Note that an alert's firing was sent."""
-        self.end(alert_id)
-        self._keys[alert_id] = incident
-        self._alerts[incident] += 1
-
-    def end(self, alert_id: str) -> None:
-        """Note that an alert's end was sent, or never will be."""
-        incident = self._keys.pop(alert_id, None)
-        if incident is not None:
-            self._alerts[incident] -= 1
-
-
-def chosen(ready: Sequence[Transition], opened: OpenAlerts, reads: str, digest_above: int) -> list[Transition]:
+def chosen(ready: Sequence[Transition], opened: Mapping[str, str], reads: str, digest_above: int) -> list[Transition]:
     """The transitions to send next, in one message.
 
     Args:
         ready: At most one per alert, oldest first; at least one.
-        opened: The alerts that fire as far as the target knows.
+        opened: The alerts that fire as far as the target knows (`alert_id`), each with the key of its incident.
         reads: The kind of target.
         digest_above: Up to this many are sent one by one.
 
     Returns:
         Transitions of one rule into one state, oldest first.
     """
+
+    def ends_alone(decided: Transition) -> bool:
+        """Whether its own message closes an incident of its own, for which nobody is called."""
+        return reads == INCIDENTS and decided.ended and _incident(decided, opened) == decided.alert_id
+
     first = min(ready, key=_rank)
-    if reads == RECORDS or len(ready) <= digest_above:
+    if reads == RECORDS or len(ready) <= digest_above or ends_alone(first):
         return [first]
-    if reads == INCIDENTS and first.ended and opened.incident(first.alert_id) == first.alert_id:
-        return [first]  # its own message closes an incident of its own, for which nobody is called
-    alike = [d for d in ready if (d.rule, d.state) == (first.rule, first.state)]
-    return [d for d in alike if not (reads == INCIDENTS and d.ended and opened.incident(d.alert_id) == d.alert_id)]
+    return [d for d in ready if (d.rule, d.state) == (first.rule, first.state) and not ends_alone(d)]
 
 
-def message_for(decided: Sequence[Transition], opened: OpenAlerts, wording: Wording = PLAIN) -> Message:
-    """The message for the chosen transitions."""
+def message_for(decided: Sequence[Transition], opened: Mapping[str, str], wording: Wording = PLAIN) -> Message:
+    """The message for the chosen transitions; `opened` as for `chosen`."""
     first = decided[0]
     # Key of the incident that stands for many alerts of a rule.
     of_rule = id_of(first.cluster, first.rule)
     if first.state == FIRING:
-        incident = of_rule if len(decided) > 1 or opened.has(of_rule) else first.alert_id
+        incident = of_rule if len(decided) > 1 or of_rule in opened.values() else first.alert_id
+        act = OPENS
     else:
-        keys = {opened.incident(d.alert_id) for d in decided}
+        keys = {_incident(d, opened) for d in decided}
         incident = keys.pop() if len(keys) == 1 else of_rule
-    act = OPENS if first.state == FIRING else GOES_ON if opened.left(incident, decided) else CLOSES
+        ended = {d.alert_id for d in decided}
+        goes_on = any(key == incident and alert not in ended for alert, key in opened.items())
+        act = GOES_ON if goes_on else CLOSES
     if len(decided) == 1:
         return message_of(first, incident, act, wording)
     return digest_of(decided, incident, act, wording)
+
+
+def _incident(decided: Transition, opened: Mapping[str, str]) -> str:
+    """Key of an alert's incident: its own id, unless it was sent in a digest."""
+    return opened.get(decided.alert_id, decided.alert_id)
 
 
 def _rank(decided: Transition) -> tuple[int, bool]:

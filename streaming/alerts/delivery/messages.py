@@ -49,6 +49,13 @@ CLOSES = "closes"
 
 _TYPES = {"info": NotifyType.INFO, "warning": NotifyType.WARNING, "critical": NotifyType.FAILURE}
 
+# Lines of a message below its text, in order; and those that only an alert that fires has.
+_LINES = (
+    *("cluster", "group", "owner", "topic", "broker", "partition", "since", "as of", "labels", "before"),
+    *("page", "runbook", "next", "id", "alert"),
+)
+_TO_DO = ("runbook", "next")
+
 # Names in a digest, and their length: this fits on the screen of a phone, and mostly into the 1,000 characters that
 # Teams, Rocket.Chat and PagerDuty accept.
 _NAMED = 10
@@ -106,36 +113,25 @@ def message_of(
     ended = {GONE: "The group, partition or rule of this alert is gone. It was: "}.get(
         decided.state, "No longer true: "
     )
-    lines = [decided.message if firing else f"{ended}{decided.message}", ""]
-    as_of = None if decided.round_time is None else _utc(decided.round_time) + (", found late" if decided.late else "")
-    owner, link, runbook = wording.owner(decided), wording.link(decided), wording.runbook(decided.rule)
+    fields = _fields(decided, wording)
     shown = {
-        "cluster": decided.cluster,
-        "group": None if decided.group_id is None else visible(decided.group_id),
-        "owner": owner,
-        "topic": None if decided.topic is None else visible(decided.topic),
-        "broker": None if decided.broker is None else visible(decided.broker),
-        "partition": decided.partition,
-        "since": _utc(decided.since),
-        "as of": as_of,
+        **fields,
+        "group": fields.get("group_id"),
+        "as of": _as_of(decided),
         "labels": ", ".join(f"{name}={value}" for name, value in decided.labels) or None,
-        "before": decided.before,
-        "page": link,
-        "runbook": runbook if firing else None,
-        "next": wording.command(decided) if firing else None,
-        "id": decided.transition_id,
-        "alert": decided.alert_id,
     }
-    lines += [f"{name}: {value}" for name, value in shown.items() if value is not None]
+    named = [name for name in _LINES if firing or name not in _TO_DO]
+    lines = [decided.message if firing else f"{ended}{decided.message}", ""]
+    lines += [f"{name}: {shown[name]}" for name in named if shown.get(name) is not None]
     return Message(
         state=decided.state,
         subject=f"{decided.rule}: {group} ({decided.severity})",
         body="\n".join(lines),
         kind=_TYPES[decided.severity] if firing else NotifyType.SUCCESS,
-        fields=_fields(decided, wording),
+        fields=fields,
         incident=decided.alert_id if incident is None else incident,
         act=act,
-        links=tuple(url for url in (link, runbook) if url is not None),
+        links=tuple(fields[name] for name in ("page", "runbook") if name in fields),
         decided=decided,
     )
 
@@ -222,6 +218,12 @@ def _fields(decided: Transition, wording: Wording) -> dict[str, str]:
         **{f"label_{name}": value for name, value in decided.labels},
     }
     return {name: str(value) for name, value in named.items() if value is not None}
+
+
+def _as_of(decided: Transition) -> str | None:
+    if decided.round_time is None:
+        return None
+    return f"{_utc(decided.round_time)}, found late" if decided.late else _utc(decided.round_time)
 
 
 def _utc(ms: int) -> str:

@@ -24,7 +24,6 @@ from streaming.alerts.delivery.items import (
     SKIPPED,
     Delivery,
     Item,
-    OpenAlerts,
     Resender,
     RetryPolicy,
     Sender,
@@ -39,9 +38,6 @@ from streaming.alerts.transitions import FIRING, Transition
 from streaming.lifecycle import room_log
 
 _LOG = room_log(__name__)
-
-# Mutes change rarely; asking for each of some thousand items before each message would take minutes in all.
-_ASK_AGAIN_MS = 1_000
 
 
 class DeliveryQueue:
@@ -77,21 +73,20 @@ class DeliveryQueue:
         self._retry = retry
         self._results = results
         self._wake = wake
-        self._open = OpenAlerts({})
         self._digest_above = digest_above
         self._wording = wording
         self._routing = routing
         self._clock = clock
         self._items: list[Item] = []
+        # By alert what was sent of its firing, but not its end: the key of its incident, and the transition itself.
+        self._open: dict[str, str] = {}
         self._told: dict[str, Transition] = {}
-        self._ended: set[str] = set()
         self._fresh = False
         self._refused: frozenset[Item] = frozenset()
         self._failures = 0
         self._rests_until = 0.0
         self._stopped = False
         self._changed = threading.Condition()
-        self._asked_at = 0
         self._resender = sender if isinstance(sender, Resender) else None
         self._resend_s = 0.0 if self._resender is None else self._resender.resend_ms / 1000
         self._resend_at = time.monotonic() + self._resend_s if self._resender else math.inf
@@ -107,8 +102,7 @@ class DeliveryQueue:
             decided: Transitions, among which are those that were sent.
         """
         with self._changed:
-            for alert_id, incident in sent.items():
-                self._open.begin(alert_id, incident)
+            self._open |= sent
             self._told |= {one.alert_id: one for one in decided if one.state == FIRING and one.alert_id in sent}
             if self._resender is not None:
                 # What an earlier run sent may end in a moment.
@@ -128,12 +122,11 @@ class DeliveryQueue:
             late: They are late for this target, whenever they were found.
         """
         with self._changed:
-            for transition in decided:
-                if not transition.notifies:
-                    continue
-                if transition.ended:
-                    self._ended.add(transition.alert_id)
-                self._items.append(Item(transition, self._now(), late or transition.late))
+            now = self._now()
+            self._items += [Item(one, now, late or one.late) for one in decided if one.notifies]
+            # Each poll of the alerter comes here: a mute that begins or ends is seen then.
+            for item in self._items:
+                self._ask_routing(item, now)
             self._fresh = fresh
             self._changed.notify()
 
@@ -145,9 +138,7 @@ class DeliveryQueue:
     def idle(self) -> bool:
         """Whether nothing is left that could be sent now."""
         with self._changed:
-            self._ask_routing()
             self._drop()
-            self._changed.notify()
             return all(item.hold is not None for item in self._items)
 
     def stop(self) -> None:
@@ -175,35 +166,52 @@ class DeliveryQueue:
             if not items:
                 self._resend()
                 continue
-            decided = [item.decided for item in items]
-            message = message_for(decided, self._open, self._wording)
+            message = message_for([item.decided for item in items], self._open, self._wording)
             outcome = self._sender.send(message)
-            done = outcome.reason is None or outcome.unsent
             with self._changed:
-                for item in items:
-                    item.attempts += not outcome.unsent
-                if done:
-                    if not outcome.unsent:
-                        self._failures, self._refused = 0, frozenset()
-                    self._remove(items)
-                    self._keep_open(items, message)
+                if outcome.reason is None or outcome.unsent:
+                    self._take_success(items, message, outcome)
                 else:
-                    self._refused = frozenset(items)
-                    self._failures += 1
-                    pause = self._retry.pause_s(self._failures)
-                    now = time.monotonic()
-                    self._rests_until = now + pause
-                    for item in items:
-                        item.due = now + self._retry.pause_s(item.attempts)
-            self._log(decided, outcome, 0.0 if done else pause)
-            self._report_all(items, message, outcome)
+                    self._take_failure(items, outcome)
+
+    def _take_success(self, items: Sequence[Item], message: Message, outcome: AttemptOutcome) -> None:
+        """Note that transitions were sent, or that the target is never sent such."""
+        if outcome.unsent:
+            _LOG.info("%s is not notified of %s: %s", self.name, _named(items), outcome.reason)
+        else:
+            _LOG.info("%s accepted %s", self.name, _named(items))
+            self._failures, self._refused = 0, frozenset()
+        self._remove(items)
+        for item in items:
+            self._keep_open(item.decided, message)
+            if outcome.unsent:
+                self._report(item, SKIPPED, outcome.reason)
+            else:
+                item.attempts += 1
+                self._report(item, DELIVERED, None, outcome.duration_ms, message.incident)
+
+    def _take_failure(self, items: Sequence[Item], outcome: AttemptOutcome) -> None:
+        """Let the target rest, and the transitions of the message it refused; one row tells of all of them."""
+        self._refused = frozenset(items)
+        self._failures += 1
+        pause, now = self._retry.pause_s(self._failures), time.monotonic()
+        self._rests_until = now + pause
+        for item in items:
+            item.attempts += 1
+            item.due = now + self._retry.pause_s(item.attempts)
+        level = logging.WARNING if self._failures == 1 else logging.INFO
+        what = "%s did not accept %s: %s; retrying in %.0f s"
+        _LOG.log(level, what, self.name, _named(items), outcome.reason, pause)
+        reason = outcome.reason if len(items) == 1 else f"{outcome.reason} (a digest of {len(items):,})"
+        self._report(items[0], FAILED, reason, outcome.duration_ms)
 
     def _resend(self) -> None:
         """Send all that fires again, to a target that would end it otherwise."""
         assert self._resender is not None  # noqa: S101 - `_next` asked
         with self._changed:
             # What is over would begin again there: its end waits for the target as well.
-            told = [one for one in self._told.values() if one.alert_id not in self._ended]
+            ended = self._ended()
+            told = [one for one in self._told.values() if one.alert_id not in ended]
         began = time.monotonic()
         self._resend_at = began + self._resend_s
         messages = [message_of(one, wording=self._wording) for one in told]
@@ -219,43 +227,23 @@ class DeliveryQueue:
         if self._in_vain == 1:
             _LOG.warning("%s did not take what still fires: %s", self.name, outcome.reason)
         # The rule `undelivered` goes by the number of the attempt.
-        now, reason = self._now(), f"{outcome.reason} ({len(messages):,} that still fire)"
-        stand_in = resending(self.name, now)
-        self._report(Delivery(stand_in, self.name, self._in_vain, FAILED, reason, outcome.duration_ms, now))
+        now = self._now()
+        stand_in = Item(resending(self.name, now), now, late=False, attempts=self._in_vain)
+        reason = f"{outcome.reason} ({len(messages):,} that still fire)"
+        self._report(stand_in, FAILED, reason, outcome.duration_ms)
 
-    def _log(self, decided: Sequence[Transition], outcome: AttemptOutcome, pause: float) -> None:
-        first = decided[0]
-        what = f"{first.state} of {first.rule} ({first.transition_id}"
-        what += ")" if len(decided) == 1 else f" and {len(decided) - 1:,} more)"
-        if outcome.reason is None:
-            _LOG.info("%s accepted %s", self.name, what)
-        elif outcome.unsent:
-            _LOG.info("%s is not notified of %s: %s", self.name, what, outcome.reason)
-        else:
-            level = logging.WARNING if self._failures == 1 else logging.INFO
-            _LOG.log(level, "%s did not accept %s: %s; retrying in %.0f s", self.name, what, outcome.reason, pause)
+    def _keep_open(self, decided: Transition, message: Message | None = None) -> None:
+        """Keep what was sent of an alert's firing; forget it when its end was sent, or never will be."""
+        if decided.state == FIRING and message is not None:
+            self._open[decided.alert_id] = message.incident or decided.alert_id
+            self._told[decided.alert_id] = decided
+        elif decided.ended:
+            self._open.pop(decided.alert_id, None)
+            self._told.pop(decided.alert_id, None)
 
-    def _report_all(self, items: Sequence[Item], message: Message, outcome: AttemptOutcome) -> None:
-        """Report the outcome of an attempt: one for a failure, otherwise one for each transition in it."""
-        now, reason = self._now(), outcome.reason
-        result = DELIVERED if reason is None else SKIPPED if outcome.unsent else FAILED
-        if result == FAILED and len(items) > 1:
-            reason = f"{reason} (a digest of {len(items):,})"
-        for item in items[:1] if result == FAILED else items:
-            attempt, duration = (None, None) if outcome.unsent else (item.attempts, outcome.duration_ms)
-            key = message.incident if result == DELIVERED else None
-            self._report(Delivery(item.decided, self.name, attempt, result, reason, duration, now, key))
-
-    def _keep_open(self, items: Sequence[Item], message: Message) -> None:
-        for item in items:
-            transition = item.decided
-            if transition.state == FIRING:
-                self._open.begin(transition.alert_id, message.incident or transition.alert_id)
-                self._told[transition.alert_id] = transition
-            else:
-                self._open.end(transition.alert_id)
-                self._told.pop(transition.alert_id, None)
-                self._ended.discard(transition.alert_id)
+    def _ended(self) -> set[str]:
+        """Alerts whose end waits."""
+        return {item.decided.alert_id for item in self._items if item.decided.ended}
 
     def _next(self) -> list[Item] | None:
         """Wait for the next message to send and return its items.
@@ -265,7 +253,6 @@ class DeliveryQueue:
         """
         with self._changed:
             while not self._stopped:
-                self._ask_routing()
                 self._drop()
                 now = time.monotonic()
                 if self._resend_at <= now:
@@ -288,29 +275,17 @@ class DeliveryQueue:
         found = chosen(decided, self._open, self._sender.reads, self._digest_above)
         return [waiting[transition.alert_id] for transition in found]
 
-    def _ask_routing(self) -> None:
-        """Ask what holds each item back: new ones at once, all of them once a second."""
-        if self._routing is None:
-            return
-        now = self._now()
-        every = abs(now - self._asked_at) >= _ASK_AGAIN_MS
-        if every:
-            self._asked_at = now
-        for item in self._items:
-            if every or not item.asked:
-                self._ask(self._routing, item, now)
-
-    def _ask(self, routing: Routing, item: Item, now: int) -> None:
-        item.asked = True
+    def _ask_routing(self, item: Item, now: int) -> None:
+        """Ask whether the target gets an item, and what holds it back."""
         # An end is neither refused nor held: no incident must stay open.
-        if item.decided.state != FIRING:
+        if self._routing is None or item.decided.state != FIRING:
             return
-        item.refusal = routing.refusal(self.name, item.decided)
+        item.refusal = self._routing.refusal(self.name, item.decided)
         if item.refusal is not None:
             return
-        held = routing.hold(item.decided, now)
+        held = self._routing.hold(item.decided, now)
         if held is not None and item.hold != held:
-            self._report(Delivery(item.decided, self.name, None, HELD, held, None, now))
+            self._report(item, HELD, held)
         if held is None and item.hold is not None:
             item.born = now
         item.hold = held
@@ -331,30 +306,34 @@ class DeliveryQueue:
     def _drop(self) -> None:
         """Drop items that are not to be sent any more, with the reason."""
         oldest = self._now() - self._retry.give_up_ms
-        waiting: set[str] = set()
+        ended, waiting = self._ended(), set[str]()
         dropped: list[Item] = []
         for item in self._items:
             decided = item.decided
-            found = self._needless(item, waiting, oldest)
+            found = self._needless(item, decided.alert_id in ended, decided.alert_id in waiting, oldest)
             if found is None:
                 waiting.add(decided.alert_id)
                 continue
             outcome, reason = found
             dropped.append(item)
-            if decided.ended:
-                self._ended.discard(decided.alert_id)
-                self._open.end(decided.alert_id)
-                self._told.pop(decided.alert_id, None)
+            self._keep_open(decided)
             if outcome == GIVEN_UP:
                 _LOG.error("gave up notifying %s of %s (%s)", self.name, decided.rule, decided.transition_id)
-            self._report(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, self._now()))
+            self._report(item, outcome, reason)
         if dropped:
             self._remove(dropped)
 
-    def _needless(self, item: Item, waiting: set[str], oldest: int) -> tuple[str, str] | None:
-        """Outcome and reason of an item that is not to be sent; None for one that is."""
+    def _needless(self, item: Item, has_ended: bool, is_waiting: bool, oldest: int) -> tuple[str, str] | None:
+        """Outcome and reason of an item that is not to be sent; None for one that is.
+
+        Args:
+            item: The item.
+            has_ended: The end of its alert waits as well.
+            is_waiting: So does something earlier of its alert.
+            oldest: What could be sent before this time, ms, is given up.
+        """
         decided = item.decided
-        is_over = decided.state == FIRING and decided.alert_id in self._ended
+        is_over = decided.state == FIRING and has_ended
         if item.hold is None and max(decided.decided_time, item.born) < oldest:
             return GIVEN_UP, f"it could not be delivered within {self._retry.give_up_ms // 1000} s"
         if is_over and item.late:
@@ -363,7 +342,7 @@ class DeliveryQueue:
             return SKIPPED, f"it was over before it could be sent ({item.hold})"
         if decided.alert_id in self._open:
             return None
-        if decided.ended and decided.alert_id not in waiting:
+        if decided.ended and not is_waiting:
             return SKIPPED, "its firing was not sent"
         return None if item.refusal is None else (SKIPPED, item.refusal)
 
@@ -371,9 +350,21 @@ class DeliveryQueue:
         gone = set(items)
         self._items = [item for item in self._items if item not in gone]
 
-    def _report(self, delivery: Delivery) -> None:
-        self._results.put(delivery)
+    def _report(
+        self, item: Item, outcome: str, reason: str | None, duration_ms: int | None = None, incident: str | None = None
+    ) -> None:
+        attempt = None if outcome == HELD else item.attempts or None
+        self._results.put(
+            Delivery(item.decided, self.name, attempt, outcome, reason, duration_ms, self._now(), incident)
+        )
         self._wake.set()
 
     def _now(self) -> int:
         return round(self._clock() * 1000)
+
+
+def _named(items: Sequence[Item]) -> str:
+    """The transitions of a message, for the log."""
+    first = items[0].decided
+    more = f" and {len(items) - 1:,} more" if len(items) > 1 else ""
+    return f"{first.state} of {first.rule} ({first.transition_id}{more})"

@@ -18,7 +18,6 @@ from streaming.alerts.delivery.items import (
     FAILED,
     SKIPPED,
     Delivery,
-    OpenAlerts,
     RetryPolicy,
     message_for,
 )
@@ -125,7 +124,7 @@ def test_a_message_names_the_owner_of_its_group_and_a_digest_the_owners_of_all()
     owners = (Owner(team="search", groups=("/^s/",)), Owner(team="billing", groups=("b",)))
 
     def lines(*groups: str) -> tuple[list[str], str | None]:
-        message = message_for([_decided(group) for group in groups], OpenAlerts({}), Wording(owners))
+        message = message_for([_decided(group) for group in groups], {}, Wording(owners))
         return [line for line in message.body.splitlines() if line.startswith("owner")], message.fields.get("owner")
 
     assert lines("s1") == (["owner: search"], "search")
