@@ -1,7 +1,6 @@
 """The jars of `conf/jars.toml`: downloaded once, checked by SHA-256, used without network from then on.
 
     python -m streaming.jars fetch [SET ...]      # all sets by default
-    python -m streaming.jars classpath SET        # prints what `java -cp` wants
 
 There is no dependency resolution: the file lists every jar, transitive ones too; jgo fetches single files by
 coordinate. Jars are stored in `jars` of the cache (`streaming/places.py`), as `<group>/<artifact>-<version>.jar`.
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import sys
 import tempfile
 import tomllib
@@ -218,14 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m streaming.jars", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("fetch", help="download what is missing").add_argument("sets", nargs="*", metavar="SET")
-    commands.add_parser("classpath", help="print a set as a class path").add_argument("set", metavar="SET")
+    parser.add_argument("command", choices=["fetch"], help="download what is missing")
+    parser.add_argument("sets", nargs="*", metavar="SET", help="of these sets; default: of all")
     chosen = parser.parse_args(arguments)
     try:
-        if chosen.command == "classpath":
-            sys.stdout.write(os.pathsep.join(map(str, classpath(chosen.set))) + "\n")
-            return 0
         release = java_release(find_java())
         if release > NEWEST_NAMED_RELEASE:
             sys.stderr.write(

@@ -19,7 +19,7 @@ another round is known: both were read from the same clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -30,6 +30,16 @@ DAY_MS: Final = 86_400_000
 def day_of(time_ms: int) -> int:
     """Days since the epoch, UTC, of a time in ms; the value of Delta's DATE."""
     return time_ms // DAY_MS
+
+
+def utc(time_ms: float) -> datetime:
+    """A time in ms since the epoch as a point in time."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def utc_text(time_ms: int) -> str:
+    """The same as people and programs read it: "2026-12-01T14:30:00Z"."""
+    return f"{utc(time_ms):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def epoch_ms(moment: datetime) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from streaming.alerts.transitions import FIRING, Transition
 from streaming.notes import Mark
 from streaming.tables import OpenedTable, table_named
 from streaming.terminal import age, counted, visible
-from streaming.times import DAY_MS, epoch_ms
+from streaming.times import DAY_MS, epoch_ms, utc
 
 # What a broker that goes down does to groups is over by then.
 _BROKERS_WITHIN_MS: Final = 30 * 60_000
@@ -91,7 +91,7 @@ class Happened:
         firing = [one for one in decided if one.state == FIRING]
         if not firing:
             return list(decided)
-        untils = [_at(one) + _SLACK_MS for one in firing]
+        untils = [one.at + _SLACK_MS for one in firing]
         groups = [one.group_id or "" for one in firing]
         within = _BROKERS_WITHIN_MS
         newest = {
@@ -123,7 +123,7 @@ class Happened:
         """Rows of a query about some times (ms), over files that go so far back before them."""
         if not table.refresh():
             return []
-        times = _utc(min(untils) - back_ms), _utc(max(untils))
+        times = utc(min(untils) - back_ms), utc(max(untils))
         asked = {"cluster": self._cluster, "untils": [*untils], **given}
         return table.ask(sql, asked, table.files(cluster=self._cluster, times=times), beside_viewers=True)
 
@@ -155,7 +155,7 @@ def _moved(groups: int, why: str) -> Iterator[str]:
 
 def _marked(about: Transition, marks: Sequence[Mark]) -> Iterator[str]:
     """Marks of the last hour that concern an alert."""
-    first, last = _at(about) - _MARKS_WITHIN_MS, _at(about) + _MARKS_AHEAD_MS
+    first, last = about.at - _MARKS_WITHIN_MS, about.at + _MARKS_AHEAD_MS
     concern = [
         mark
         for mark in marks
@@ -172,11 +172,3 @@ def _apart(time: int, now: int) -> str:
     if abs(seconds) < 5:
         return "at the same time"
     return f"{age(timedelta(seconds=abs(seconds)))} {'earlier' if seconds > 0 else 'later'}"
-
-
-def _utc(time: int) -> datetime:
-    return datetime.fromtimestamp(time / 1000, UTC)
-
-
-def _at(decided: Transition) -> int:
-    return decided.since if decided.round_time is None else decided.round_time

@@ -86,6 +86,11 @@ class Transition:
         return day_of(self.decided_time if self.round_time is None else self.round_time)
 
     @property
+    def at(self) -> int:
+        """Time of the round that decided, ms; for a rule by the clock without one, since when it holds."""
+        return self.since if self.round_time is None else self.round_time
+
+    @property
     def broker(self) -> str | None:
         """Broker of a queue (RocketMQ)."""
         found: str | None = json.loads(self.entity).get("broker")

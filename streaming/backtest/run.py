@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,6 +17,7 @@ from streaming.config import Settings, rules_file, span_ms
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
 from streaming.terminal import counted, printable, visible
+from streaming.times import utc
 
 # Groups that are named in a line of the terminal.
 _MOST_NAMED = 3
@@ -94,7 +94,7 @@ def _must_be_there(settings: Settings, group: str) -> None:
 
 def _transition_row(which: str, transition: Transition) -> dict[str, Any]:
     row = transition.row()
-    times = {name: _iso(row[name]) for name in ("since", "round_time")}
+    times = {name: utc(row[name]).isoformat() for name in ("since", "round_time")}
     names = (
         *("rule", "severity", "group_id", "topic", "partition", "state", "from_state", "since", "round_time", "round"),
         *("value", "message", "alert_id", "transition_id"),
@@ -175,11 +175,7 @@ def _time(transition: Transition | None, otherwise: int) -> int:
 
 
 def _moment(ms: int) -> str:
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M}"
-
-
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
+    return f"{utc(ms):%Y-%m-%d %H:%M}"
 
 
 def _length(ms: float) -> str:

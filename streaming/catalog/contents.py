@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Literal
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from deltalake.exceptions import DeltaError
 from streaming.exceptions import EvenkeelError
 from streaming.stores import cause_of
 from streaming.tables import ALL_TABLES, DAY, TABLES, OpenedTable, Table, table_named
+from streaming.times import utc
 
 TableState = Literal["ok", "missing", "unreadable"]
 
@@ -128,4 +129,4 @@ def _described(opened: OpenedTable) -> Contents:
 def _committed(opened: DeltaTable) -> datetime | None:
     newest = next(iter(opened.history(1)), {})
     ms = newest.get("timestamp")
-    return None if ms is None or newest.get("version") != opened.version() else datetime.fromtimestamp(ms / 1000, UTC)
+    return None if ms is None or newest.get("version") != opened.version() else utc(ms)

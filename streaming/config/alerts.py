@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
@@ -13,7 +14,7 @@ from streaming.config.routing import Route
 from streaming.exceptions import SetupError
 from streaming.times import DAY_MS
 
-_TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_TARGET_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
 class AlertSettings(Section):
@@ -43,7 +44,7 @@ class AlertSettings(Section):
     """
 
     rules: Path | None = None
-    targets: dict[str, SecretStr] = Field(default_factory=dict)
+    targets: dict[Annotated[str, Field(pattern=_TARGET_NAME)], SecretStr] = Field(default_factory=dict)
     targets_file: Path | None = None
     poll_ms: int = Field(default=2_000, ge=100)
     late_after_ms: int = Field(default=300_000, ge=1_000)
@@ -60,15 +61,6 @@ class AlertSettings(Section):
     heartbeat_every_ms: int = Field(default=60_000, ge=1_000)
     # Alertmanager ends an alert at its `endsAt`, which is four times this ahead, as Prometheus sets it.
     resend_ms: int = Field(default=60_000, ge=100)
-
-    @field_validator("targets")
-    @classmethod
-    def _name(cls, targets: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        for name in targets:
-            if not _TARGET_NAME.fullmatch(name):
-                message = "a target's name may contain only letters, digits, '_', '.' and '-'"
-                raise ValueError(message)
-        return targets
 
     @field_validator("heartbeat_url")
     @classmethod
@@ -98,7 +90,7 @@ class AlertSettings(Section):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
             name, sign, url = (part.strip() for part in line.partition("="))
-            if not sign or not url or not _TARGET_NAME.fullmatch(name):
+            if not sign or not url or not re.fullmatch(_TARGET_NAME, name):
                 message = f"Line {number} of {self.targets_file} is not a target: it must read `name = URL`."
                 raise SetupError(message)
             found[name] = SecretStr(url)

@@ -158,8 +158,7 @@ class KafkaSettings(Section):
         """Arguments of a kafka-python client, secrets in the clear: for a constructor, never for a log.
 
         Raises:
-            OSError: A secret's file cannot be read.
-            SetupError: A secret's file does not contain text, or not a proxy's URL.
+            SetupError: A secret's file cannot be read, or does not contain text, or not a proxy's URL.
         """
         config: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap_servers.split(","),
@@ -169,15 +168,15 @@ class KafkaSettings(Section):
         if self.sasl_mechanism:
             config["sasl_mechanism"] = self.sasl_mechanism
             config["sasl_plain_username"] = self.sasl_username
-            config["sasl_plain_password"] = _secret(self.sasl_password, self.sasl_password_file)
+            config["sasl_plain_password"] = secret_of(self.sasl_password, self.sasl_password_file)
         if self.security_protocol.endswith("SSL"):
             config["ssl_check_hostname"] = self.ssl_check_hostname
             for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
                 if path := getattr(self, name):
                     config[name] = str(path)
-            if password := _secret(self.ssl_password, self.ssl_password_file):
+            if password := secret_of(self.ssl_password, self.ssl_password_file):
                 config["ssl_password"] = password
-        if url := _secret(self.proxy_url, self.proxy_url_file):
+        if url := secret_of(self.proxy_url, self.proxy_url_file):
             if not _is_proxy(url):
                 message = f"What {self.proxy_url_file} contains is not a proxy: {_NO_PROXY}."
                 raise SetupError(message)
@@ -210,14 +209,21 @@ class KafkaSettings(Section):
                 os.environ[secret_variable(name, section)] = value.get_secret_value()
 
 
-def _secret(value: SecretStr | None, path: Path | None) -> str | None:
-    if path is not None:
-        try:
-            return path.read_text(encoding="utf-8").strip()
-        except UnicodeDecodeError:
-            message = f"The file {path} with a secret is not text: it must be UTF-8."
-            raise SetupError(message) from None
-    return value.get_secret_value() if value is not None else None
+def secret_of(value: SecretStr | None, path: Path | None) -> str | None:
+    """A secret in the clear, that of the file where one is named; None where there is none.
+
+    Raises:
+        SetupError: The file cannot be read, or is not text.
+    """
+    if path is None:
+        return None if value is None else value.get_secret_value()
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        message = f"The file {path} with a secret cannot be read ({error.strerror})."
+    except UnicodeDecodeError:
+        message = f"The file {path} with a secret is not text: it must be UTF-8."
+    raise SetupError(message)
 
 
 def _is_proxy(url: str) -> bool:

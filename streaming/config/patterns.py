@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Annotated
 
 from pydantic import AfterValidator
-
-_MATCHERS: dict[str, re.Pattern[str] | str] = {}
 
 
 def fits(name: str, pattern: str) -> bool:
@@ -20,19 +19,15 @@ def fits(name: str, pattern: str) -> bool:
     return name == matcher if isinstance(matcher, str) else matcher.search(name) is not None
 
 
+@cache
 def _matcher(pattern: str) -> re.Pattern[str] | str:
-    found = _MATCHERS.get(pattern)
-    if found is None:
-        if len(pattern) > 1 and pattern[0] == pattern[-1] == "/":
-            try:
-                found = re.compile(pattern[1:-1], re.DOTALL)
-            except re.error as error:
-                message = f"the regular expression {pattern} does not compile: {error}"
-                raise ValueError(message) from error
-        else:
-            found = pattern
-        _MATCHERS[pattern] = found
-    return found
+    if len(pattern) < 2 or not pattern[0] == pattern[-1] == "/":
+        return pattern
+    try:
+        return re.compile(pattern[1:-1], re.DOTALL)
+    except re.error as error:
+        message = f"the regular expression {pattern} does not compile: {error}"
+        raise ValueError(message) from error
 
 
 def _compiled(pattern: str) -> str:

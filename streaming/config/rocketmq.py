@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from streaming.config.kafka import Section
+from streaming.config.kafka import Section, secret_of
 from streaming.config.patterns import Pattern, fits
 from streaming.exceptions import SetupError
 
@@ -134,15 +134,9 @@ class RocketMQSettings(Section):
         """
         if self.access_key is None:
             return None
-        token = None if self.security_token is None else self.security_token.get_secret_value()
-        if self.secret_key_file is None:
-            assert self.secret_key is not None  # noqa: S101  (validated above)
-            return self.access_key, self.secret_key.get_secret_value(), token
-        try:
-            return self.access_key, self.secret_key_file.read_text(encoding="utf-8").strip(), token
-        except (OSError, UnicodeDecodeError) as error:
-            message = f"The secret of rocketmq.access_key cannot be read from {self.secret_key_file}: {error}."
-            raise SetupError(message) from None
+        secret = secret_of(self.secret_key, self.secret_key_file)
+        assert secret is not None  # noqa: S101  (validated above)
+        return self.access_key, secret, secret_of(self.security_token, None)
 
     def tls_context(self) -> ssl.SSLContext | None:
         """What connections are made with; None for plain ones.
@@ -156,9 +150,8 @@ class RocketMQSettings(Section):
             context = ssl.create_default_context(cafile=None if self.ssl_cafile is None else str(self.ssl_cafile))
             context.check_hostname = self.ssl_check_hostname
             if self.ssl_certfile is not None:
-                password = None if self.ssl_password is None else self.ssl_password.get_secret_value()
                 key = None if self.ssl_keyfile is None else str(self.ssl_keyfile)
-                context.load_cert_chain(str(self.ssl_certfile), key, password)
+                context.load_cert_chain(str(self.ssl_certfile), key, secret_of(self.ssl_password, None))
         except (OSError, ValueError) as error:
             message = f"The certificates of section rocketmq cannot be used ({error}): correct ssl_cafile and others."
             raise SetupError(message) from None

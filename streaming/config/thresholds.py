@@ -5,12 +5,11 @@ So what is red on the page is what the alert fires on, and both change in one pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streaming.exceptions import SetupError
 from streaming.places import own_file, shipped
@@ -19,21 +18,22 @@ SHIPPED_RULES = shipped("alerts.yaml")
 """The rules that come with Evenkeel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Bounds by name; those below are read by the page, too.
+class Thresholds(BaseModel):
+    """Bounds by name: those below, which the page reads as well, and those of the user's own rules.
 
     Attributes:
         imbalance: How much more uneven than it must be a group may be: `imbalance - imbalance_optimal`.
         silent_intervals: After so many of the probe's intervals without a round there is silence, ...
         silent_at_least_s: ... and not before so many seconds.
-        others: Bounds of the user's own rules.
     """
+
+    # (Strict: a truth value is no number.)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    __pydantic_extra__: dict[str, float]
 
     imbalance: float = 0.5
     silent_intervals: float = 3.0
     silent_at_least_s: float = 20.0
-    others: Mapping[str, float] | None = None
 
     def silent_after_s(self, interval_ms: int | None) -> float:
         """Seconds without a new round after which there is silence."""
@@ -41,8 +41,7 @@ class Thresholds:
 
     def by_name(self) -> dict[str, float]:
         """All of them."""
-        own = {name: getattr(self, name) for name in ("imbalance", "silent_intervals", "silent_at_least_s")}
-        return {**own, **(self.others or {})}
+        return self.model_dump()
 
     @classmethod
     def load(cls, file: Path | None = None) -> Thresholds:
@@ -62,15 +61,10 @@ class Thresholds:
         """
         if given is None:
             return cls()
-        numbers: dict[str, float] = {}
-        for name, number in given.items() if isinstance(given, dict) else ():
-            # bool is an int to Python.
-            if isinstance(name, str) and name.isidentifier() and type(number) in {int, float}:
-                numbers[name] = float(number)
-        if not isinstance(given, dict) or len(numbers) < len(given):
-            raise _wrong(file, "thresholds must be names with numbers, like `imbalance: 0.5`")
-        known = {name: numbers.pop(name) for name in cls().by_name() if name in numbers}
-        return cls(**known, others=numbers)
+        try:
+            return cls.model_validate(given)
+        except ValidationError:
+            raise _wrong(file, "thresholds must be names with numbers, like `imbalance: 0.5`") from None
 
 
 def rules_file() -> Path:

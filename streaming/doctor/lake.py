@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from streaming.alerts import check_settings, load_rules, open_targets
 from streaming.catalog import contents, faults
 from streaming.config import Settings, Thresholds, checkpoint_of
-from streaming.exceptions import EvenkeelError, SetupError
-from streaming.probe import CheckResult
+from streaming.doctor.machine import Seen
+from streaming.exceptions import SetupError
+from streaming.probe import CheckResult, tried
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
@@ -28,10 +30,10 @@ _AHEAD_WRONG_S: Final = 60.0
 
 def check_lake(settings: Settings) -> Iterator[CheckResult]:
     """All checks of the lake."""
-    yield _checkpoint(settings)
-    kind = "store" if on_object_store(settings.lake) else "folder"
-    if kind == "store":
-        fault = try_store(settings.lake)
+    yield _look("checkpoint", lambda: ("ok", checkpoint_of(settings)))
+    kind = "folder"
+    if on_object_store(settings.lake):
+        kind, fault = "store", try_store(settings.lake)
         if fault is not None:
             yield CheckResult("lake", "store", "wrong", fault)
             return  # (Each table would wait for it in vain.)
@@ -49,46 +51,46 @@ def check_lake(settings: Settings) -> Iterator[CheckResult]:
         return
     size = sum(one.size or 0 for one in there) // 2**20
     yield CheckResult("lake", "tables", "ok", f"{len(there)} in the {kind} {settings.lake}, {size:,} MB")
-    yield _release({one.table: one.columns or () for one in there})
+    yield _look("release", lambda: _release({one.table: one.columns or () for one in there}))
     missing = [one.table for one in faults(found) if one.state == "missing"]
     if missing:
         text = f"{', '.join(missing)}: deleted, or of a release that has not run yet. The next start creates them."
         yield CheckResult("lake", "missing tables", "warn", text)
     if not bad:
-        yield _fresh(settings)
-    yield from _workers(settings)
+        yield _look("newest round", lambda: _fresh(settings))
+    for what, cluster in ((JOB, settings.cluster), (ALERTER, settings.cluster), (MAINTAINER, None)):
+        yield _look(f"lease of the {what}", partial(_worker, what, settings.lake, cluster))
 
 
-def _release(columns: dict[str, tuple[str, ...]]) -> CheckResult:
+def _look(what: str, look: Callable[[], Seen]) -> CheckResult:
+    return tried("lake", what, look)
+
+
+def _release(columns: dict[str, tuple[str, ...]]) -> Seen:
     """Whether there are columns that this release does not know."""
     known = {name: {column.name for column in table_named(name).columns} for name in columns}
     newer = [f"{name}.{column}" for name, names in columns.items() for column in names if column not in known[name]]
     if not newer:
-        return CheckResult("lake", "release", "ok", "the tables are those of this release, or of an older one")
+        return "ok", "the tables are those of this release, or of an older one"
     text = (
         f"The lake has {len(newer)} columns that this release does not know ({', '.join(newer[:3])}): a newer one "
         "wrote it. Run that release, or newer; an older one must not write here."
     )
-    return CheckResult("lake", "release", "wrong", text)
+    return "wrong", text
 
 
-def _fresh(settings: Settings) -> CheckResult:
+def _fresh(settings: Settings) -> Seen:
     """How old the newest round is: that with the highest number, because a clock may have been ahead at any other."""
-    what = "newest round"
-    try:
-        rows = LakeReader(settings.lake).rows(
-            "SELECT round, round_time, interval_ms FROM rounds_current WHERE cluster = $cluster",
-            {"cluster": settings.cluster},
-        )
-    except EvenkeelError as error:
-        return CheckResult("lake", what, "wrong", str(error))
+    rows = LakeReader(settings.lake).rows(
+        "SELECT round, round_time, interval_ms FROM rounds_current WHERE cluster = $cluster",
+        {"cluster": settings.cluster},
+    )
     if not rows:
         text = f"none of the cluster {settings.cluster} yet: start probe and job, or correct the setting cluster"
-        return CheckResult("lake", what, "warn", f"{text}.")
+        return "warn", f"{text}."
     newest = rows[0]["round_time"]
     if newest is None:
-        text = f"round {rows[0]['round']} has no time that anybody can show: check the clocks of the brokers."
-        return CheckResult("lake", what, "wrong", text)
+        return "wrong", f"round {rows[0]['round']} has no time that anybody can show: check the clocks of the brokers."
     age = (datetime.now(UTC) - newest).total_seconds()
     at = f"{newest:%Y-%m-%d %H:%M:%S} UTC"
     if age < -_AHEAD_S:
@@ -96,7 +98,7 @@ def _fresh(settings: Settings) -> CheckResult:
             f"{at}, {-age:,.0f} s ahead of this machine's clock, so it does not say whether rounds still come: check "
             "NTP here and on the brokers. Silence is noticed by page and alerter, which compare no clocks."
         )
-        return CheckResult("lake", what, "wrong" if age < -_AHEAD_WRONG_S else "warn", text)
+        return "wrong" if age < -_AHEAD_WRONG_S else "warn", text
     said = f"{at}, {max(age, 0.0):,.0f} s ago"
     try:
         thresholds = Thresholds.load(settings.alerts.rules)
@@ -104,32 +106,18 @@ def _fresh(settings: Settings) -> CheckResult:
         thresholds = Thresholds()  # the check of the settings says what is wrong with the file
     if age > max(_FRESH_S, thresholds.silent_after_s(rows[0]["interval_ms"])):
         hours = max(0.0, settings.probe.retention_ms / 1000 - age) / 3600
-        text = f"{said}: probe or job do not run. See their logs; rounds are kept for another {hours:,.0f} h."
-        return CheckResult("lake", what, "warn", text)
+        return "warn", f"{said}: probe or job do not run. See their logs; rounds are kept for another {hours:,.0f} h."
     if rows[0]["interval_ms"] > settings.probe.interval_ms:
         every, wanted = (f"{ms / 1000:g} s" for ms in (rows[0]["interval_ms"], settings.probe.interval_ms))
         text = f"{said}: rounds come every {every}, not every {wanted}. Raise probe.interval_ms, or watch fewer groups."
-        return CheckResult("lake", what, "warn", text)
-    return CheckResult("lake", what, "ok", said)
+        return "warn", text
+    return "ok", said
 
 
-def _workers(settings: Settings) -> Iterator[CheckResult]:
-    """Who holds the leases of job, alerter and maintainer."""
-    for what, cluster in ((JOB, settings.cluster), (ALERTER, settings.cluster), (MAINTAINER, None)):
-        try:
-            holder = holder_of(what, settings.lake, cluster)
-        except EvenkeelError as error:
-            yield CheckResult("lake", f"lease of the {what}", "wrong", str(error))
-            continue
-        text = "free: none runs" if holder is None else f"held by {holder}"
-        yield CheckResult("lake", f"lease of the {what}", "ok", text)
-
-
-def _checkpoint(settings: Settings) -> CheckResult:
-    try:
-        return CheckResult("lake", "checkpoint", "ok", f"{checkpoint_of(settings)}")
-    except SetupError as error:
-        return CheckResult("lake", "checkpoint", "wrong", str(error))
+def _worker(what: str, lake: str, cluster: str | None) -> Seen:
+    """Who holds the lease of job, alerter or maintainer."""
+    holder = holder_of(what, lake, cluster)
+    return "ok", "free: none runs" if holder is None else f"held by {holder}"
 
 
 def check_alerts(settings: Settings) -> Iterator[CheckResult]:
@@ -141,12 +129,9 @@ def check_alerts(settings: Settings) -> Iterator[CheckResult]:
     except SetupError as error:
         yield CheckResult("alerts", "rules and targets", "wrong", str(error))
         return
-    if rules:
-        text = f"{counted(len(rules), 'rule')}: {', '.join(rule.name for rule in rules)}"
-        yield CheckResult("alerts", "rules", "ok", text)
-    else:
-        text = "there are none, so nothing is ever alerted: write one (docs/alerts.md)."
-        yield CheckResult("alerts", "rules", "warn", text)
+    text = f"{counted(len(rules), 'rule')}: {', '.join(rule.name for rule in rules)}"
+    none = "there are none, so nothing is ever alerted: write one (docs/alerts.md)."
+    yield CheckResult("alerts", "rules", "ok" if rules else "warn", text if rules else none)
     for said in told:
         # The lists of rules and targets have lines of their own, the rest is about what no rule reads.
         if said.partition(": ")[0] not in {"rules", "targets"}:
@@ -157,12 +142,10 @@ def check_alerts(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("alerts", "targets", "warn", text)
     for name, target in targets.items():
         trouble = target.status()
-        if trouble is None:
-            text = f"{target.looked_at}; `evenkeel alert --test` sends a message"
-            yield CheckResult("alerts", f"target {name}", "ok", text)
-        else:
-            text = f"{trouble}: start it, or correct its address (docs/alerts.md#alertmanager)"
-            yield CheckResult("alerts", f"target {name}", "wrong", text)
+        seen: Seen = "ok", f"{target.looked_at}; `evenkeel alert --test` sends a message"
+        if trouble is not None:
+            seen = "wrong", f"{trouble}: start it, or correct its address (docs/alerts.md#alertmanager)"
+        yield CheckResult("alerts", f"target {name}", *seen)
     if settings.alerts.heartbeat_url is None:
         text = "alerts.heartbeat_url is not set: nobody outside notices when the alerter stands still (docs/alerts.md)"
         yield CheckResult("alerts", "heartbeat", "ok", text)

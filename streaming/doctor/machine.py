@@ -9,7 +9,8 @@ import shutil
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -17,9 +18,8 @@ from typing import Final
 import psutil  # type: ignore[import-untyped]  # it has no type hints
 
 from streaming.config import Settings
-from streaming.exceptions import SetupError
 from streaming.java import find_java, java_release
-from streaming.probe import CheckResult
+from streaming.probe import CheckResult, CheckState, tried
 from streaming.process import are_held, logs_of
 from streaming.stores import on_object_store
 
@@ -35,52 +35,46 @@ _DISK_LEAST_MB: Final = 1_024
 _PACKAGES: Final = ("evenkeel", "kafka-python", "pyspark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
 
 
+Seen = tuple[CheckState, str]
+"""State and text of a `CheckResult`."""
+
+
 def check_machine(settings: Settings) -> Iterator[CheckResult]:
     """All checks of this machine."""
-    yield _releases()
-    yield _java()
-    yield _memory()
-    yield from _disk(settings)
-    yield _port(settings)
+    looks: dict[str, Callable[[], Seen]] = {"releases": _releases, "Java": _java, "memory": _memory}
+    if not on_object_store(settings.lake):
+        looks["lake's folder"] = partial(_folder, settings.lake)
+    looks["temporary folder"] = partial(_folder, tempfile.gettempdir())
+    looks[f"server's port {settings.serve.listen}"] = partial(_port, settings)
+    for what, look in looks.items():
+        yield tried("machine", what, look)
     yield from _secret_files(settings)
 
 
-def _releases() -> CheckResult:
+def _releases() -> Seen:
     found = [f"Python {platform.python_version()}", platform.platform(terse=True)]
     found += [f"{name} {version(name)}" for name in _PACKAGES]
-    return CheckResult("machine", "releases", "ok", ", ".join(found))
+    return "ok", ", ".join(found)
 
 
-def _java() -> CheckResult:
-    try:
-        java = find_java()
-        return CheckResult("machine", "Java", "ok", f"{java} is Java {java_release(java)}")
-    except SetupError as error:
-        return CheckResult("machine", "Java", "wrong", str(error))
+def _java() -> Seen:
+    java = find_java()
+    return "ok", f"{java} is Java {java_release(java)}"
 
 
-def _memory() -> CheckResult:
+def _memory() -> Seen:
     memory = psutil.virtual_memory()
     free = memory.available // 2**20
     said = f"{free:,} MB of {memory.total // 2**20:,} MB are free"
     if free < _MEMORY_LEAST_MB:
-        text = f"{said}: the job does not start. Free some, or take a larger machine."
-        return CheckResult("machine", "memory", "wrong", text)
+        return "wrong", f"{said}: the job does not start. Free some, or take a larger machine."
     if free < _MEMORY_MB:
-        text = (
-            f"{said}, and all processes together take some {_MEMORY_MB:,} MB. (While they run this may be all right.)"
-        )
-        return CheckResult("machine", "memory", "warn", text)
-    return CheckResult("machine", "memory", "ok", said)
+        needed = f"all processes together take some {_MEMORY_MB:,} MB. (While they run this may be all right.)"
+        return "warn", f"{said}, and {needed}"
+    return "ok", said
 
 
-def _disk(settings: Settings) -> Iterator[CheckResult]:
-    if not on_object_store(settings.lake):
-        yield from _folder("lake's folder", settings.lake)
-    yield from _folder("temporary folder", tempfile.gettempdir())
-
-
-def _folder(what: str, name: str) -> Iterator[CheckResult]:
+def _folder(name: str) -> Seen:
     """Whether a folder, or the nearest one above it that is there, can be written and has room."""
     folder = Path(name).absolute()
     while not folder.exists() and folder != folder.parent:
@@ -93,37 +87,32 @@ def _folder(what: str, name: str) -> Iterator[CheckResult]:
             os.fsync(file.fileno())
         usage = shutil.disk_usage(folder)
     except OSError as error:
-        yield CheckResult("machine", what, "wrong", f"{folder} cannot be written ({error.strerror}).")
-        return
+        return "wrong", f"{folder} cannot be written ({error.strerror})."
     free = usage.free // 2**20
     said = f"{folder} can be written, {free:,} MB of {usage.total // 2**20:,} MB are free"
     if free < _DISK_LEAST_MB:
-        yield CheckResult("machine", what, "wrong", f"{said}: free some space before it is full.")
-    elif free < _DISK_MB:
-        yield CheckResult("machine", what, "warn", f"{said}: a month of 1,000 groups takes some 12,000 MB.")
-    else:
-        yield CheckResult("machine", what, "ok", said)
+        return "wrong", f"{said}: free some space before it is full."
+    if free < _DISK_MB:
+        return "warn", f"{said}: a month of 1,000 groups takes some 12,000 MB."
+    return "ok", said
 
 
-def _port(settings: Settings) -> CheckResult:
+def _port(settings: Settings) -> Seen:
     address, port = settings.serve.address
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    what = f"server's port {settings.serve.listen}"
     try:
         with socket.socket(family, socket.SOCK_STREAM) as taken:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind((address, port))
-        return CheckResult("machine", what, "ok", "free")
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             reason = (error.strerror or str(error)).lower()
-            return CheckResult(
-                "machine", what, "wrong", f"it cannot be used ({reason}): change serve.listen, or free it."
-            )
+            return "wrong", f"it cannot be used ({reason}): change serve.listen, or free it."
+    else:
+        return "ok", "free"
     if are_held(logs_of(settings.lake, settings.cluster)):
-        return CheckResult("machine", what, "ok", "taken, as by the server of the evenkeel up that runs here")
-    text = "something listens there. Where that is no Evenkeel server: change serve.listen, or free the port."
-    return CheckResult("machine", what, "warn", text)
+        return "ok", "taken, as by the server of the evenkeel up that runs here"
+    return "warn", "something listens there. Where that is no Evenkeel server: change serve.listen, or free the port."
 
 
 def _secret_files(settings: Settings) -> Iterator[CheckResult]:
@@ -133,15 +122,15 @@ def _secret_files(settings: Settings) -> Iterator[CheckResult]:
         for name in ("sasl_password_file", "ssl_password_file", "proxy_url_file"):
             files[f"{section}.{name}"] = getattr(kafka, name, None)
     for name, path in files.items():
-        if path is None:
-            continue
-        try:
-            mode = path.stat().st_mode
-        except OSError as error:
-            yield CheckResult("settings", name, "wrong", f"{path} cannot be read ({error.strerror}): correct {name}.")
-            continue
-        if mode & (stat.S_IRGRP | stat.S_IROTH):
-            text = f"{path} may be read by others: chmod 600 {path}."
-            yield CheckResult("settings", name, "warn", text)
-        else:
-            yield CheckResult("settings", name, "ok", f"{path} is for this user alone")
+        if path is not None:
+            yield tried("settings", name, partial(_secret_file, name, path))
+
+
+def _secret_file(name: str, path: Path) -> Seen:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return "wrong", f"{path} cannot be read ({error.strerror}): correct {name}."
+    if mode & (stat.S_IRGRP | stat.S_IROTH):
+        return "warn", f"{path} may be read by others: chmod 600 {path}."
+    return "ok", f"{path} is for this user alone"

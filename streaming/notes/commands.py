@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from rich.console import Console
@@ -20,7 +20,7 @@ from streaming.notes.book import NoteBook, check_lake, new_id, write_note, write
 from streaming.notes.kinds import GROUP, LONGEST_MS, LONGEST_TEXT, OWNER, REPEATS_MS, RULE, SEVERITY, Mark, Mute, whole
 from streaming.tables import LakeReader
 from streaming.terminal import age, printable, visible
-from streaming.times import epoch_ms
+from streaming.times import epoch_ms, utc_text
 
 _LONGEST_REASON = 500
 
@@ -85,7 +85,7 @@ def mute(
         raise SetupError(message)
     made = Mute(new_id(), cluster, found, name, printable(reason.strip()), writer(), since, since + span, repeat)
     if made.over_at <= now:
-        message = f"A mute from {_utc(since)} until {_utc(since + span)} would be over already: begin it later."
+        message = f"A mute from {utc_text(since)} until {utc_text(since + span)} would be over already: begin it later."
         raise SetupError(message)
     try:
         fits("", name)
@@ -93,10 +93,10 @@ def mute(
         message = f"The regular expression {visible(name)} does not compile."
         raise SetupError(message) from None
     write_note(lake, made, now)
-    first = "" if begin is None else f" from {_utc(made.from_time)}"
+    first = "" if begin is None else f" from {utc_text(made.from_time)}"
     again = "" if every is None else f", and again every {every}"
     return (
-        f"Muted {_whole(made)} on {visible(cluster)}{first} until {_utc(made.until_time)} ({_for(span)}){again}. "
+        f"Muted {_whole(made)} on {visible(cluster)}{first} until {utc_text(made.until_time)} ({_for(span)}){again}. "
         "Transitions are still written; what still fires then is delivered then. To end it before: "
         f"evenkeel unmute {made.mute_id}"
     )
@@ -136,7 +136,7 @@ def print_mutes(lake: str, cluster: str, console: Console, *, past: bool = False
     found.sort(key=lambda one: (one.over_at <= now, one.until_time))
     if as_json:
         for one in found:
-            times = {"from_time": _utc(one.from_time), "until_time": _utc(one.until_time)}
+            times = {"from_time": utc_text(one.from_time), "until_time": utc_text(one.until_time)}
             console.out(json.dumps(asdict(one) | times), highlight=False)
         return
     if not found:
@@ -166,7 +166,7 @@ def mark(lake: str, cluster: str, text: str, group: str | None = None, at: str |
     now = _now()
     made = checked_mark(cluster, text, group, now if at is None else _moment("--at", at, now), writer())
     write_note(lake, made, now)
-    return f"Marked on {visible(cluster)} at {_utc(made.mark_time)}: {made.text}"
+    return f"Marked on {visible(cluster)} at {utc_text(made.mark_time)}: {made.text}"
 
 
 def checked_mark(
@@ -261,7 +261,7 @@ def _spans(one: Mute, now: int) -> tuple[str, str, str]:
     begin = one.from_time if until is None else until - length
     again = f", every {next(word for word, ms in REPEATS_MS.items() if ms == one.repeat_ms)}" if one.repeat_ms else ""
     left = "over" if one.over_at <= now else "-" if until is None else _for(until - now)
-    return _utc(begin), f"{_utc(begin + length)}{again}", left
+    return utc_text(begin), f"{utc_text(begin + length)}{again}", left
 
 
 def _whole(one: Mute) -> str:
@@ -270,10 +270,6 @@ def _whole(one: Mute) -> str:
 
 def _for(ms: int) -> str:
     return age(timedelta(milliseconds=ms))
-
-
-def _utc(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _now() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
-from streaming.probe.inspection import CheckResult, CheckState
+from streaming.probe.inspection import CheckResult, CheckState, tried
 from streaming.probe.kafka.run import Probe
 from streaming.probe.kafka.source import Source, source_of
 from streaming.probe.preflight import check, ensure_ready, inspect
@@ -22,4 +22,5 @@ __all__ = [
     "inspect",
     "main",
     "source_of",
+    "tried",
 ]

@@ -27,7 +27,6 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings
 from streaming.events import MAX_RECORD_BYTES
-from streaming.exceptions import SetupError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 
@@ -163,14 +162,9 @@ def open_consumer(settings: KafkaSettings) -> Any:
 
 
 def _config(settings: KafkaSettings, client: Any) -> dict[str, Any]:
-    try:
-        wanted = settings.client_config()
-    except OSError as error:
-        message = f"The file {error.filename} with a password cannot be read ({error.strerror})."
-        raise SetupError(message) from error
     defaults = {"client_id": CLIENT_ID, "reconnect_backoff_max_ms": _RECONNECT_MAX_MS}
     # An option that one client knows and another does not is only passed to the first.
-    return defaults | {name: value for name, value in wanted.items() if name in client.DEFAULT_CONFIG}
+    return defaults | {name: value for name, value in settings.client_config().items() if name in client.DEFAULT_CONFIG}
 
 
 class Connections:

@@ -6,7 +6,7 @@ Nothing is written, created or joined. A look that a right or an old release for
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -55,6 +55,15 @@ class CheckResult:
     what: str
     state: CheckState
     text: str
+
+
+def tried(area: str, what: str, look: Callable[[], tuple[CheckState, str]]) -> CheckResult:
+    """What a look at something has seen, as state and text; an error that says what to do is wrong."""
+    try:
+        state, text = look()
+    except EvenkeelError as error:
+        state, text = "wrong", str(error)
+    return CheckResult(area, what, state, text)
 
 
 def inspect_cluster(section: str, kafka: KafkaSettings, admin: Any, settings: Settings) -> Iterator[CheckResult]:

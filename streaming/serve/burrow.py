@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from streaming.burrow import Commit, Status, evaluate
 from streaming.serve.model import Cluster, Model, Snapshot
-from streaming.times import epoch_ms
+from streaming.times import epoch_ms, utc
 
 # Burrow's default for `intervals`: commits of a window, and end offsets.
 _INTERVALS: Final = 10
@@ -231,9 +231,7 @@ def _partitions(model: Model, cluster: Cluster, group: str) -> dict[str, list[_P
     commits: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in model.lake.page("burrow_commits", of, (*_KEY, "round_time"), None, _MOST):
         commits.setdefault((row["topic"], row["partition"]), []).append(_commit(row))
-    since = datetime.fromtimestamp(cluster.round_ms / 1000, tz=UTC) - _INTERVALS * timedelta(
-        milliseconds=cluster.interval_ms or 0
-    )
+    since = utc(cluster.round_ms - _INTERVALS * (cluster.interval_ms or 0))
     ends: dict[tuple[str, int], list[int]] = {}
     for row in model.lake.ask("burrow_ends", of | {"since": since}):
         ends.setdefault((row["topic"], row["partition"]), []).append(row["high_watermark"])

@@ -9,13 +9,13 @@ Rows of the core first become Arrow columns: ms become TIMESTAMP, days DATE, lis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
@@ -23,21 +23,6 @@ from streaming.lifecycle import room_log
 from streaming.stores import cause_of, on_object_store
 from streaming.tables.files import LakeUnwritableError
 from streaming.tables.schema import ALL_TABLES, Column, Table, table_named
-from streaming.tables.schema.table import (
-    ASSIGNED,
-    BROKER_CLIENTS,
-    BROKERS,
-    CAUSES,
-    DATE,
-    DRIFTED,
-    FINDINGS,
-    HOT_PARTITIONS,
-    INT,
-    LABELS,
-    LONG,
-    REPLACED,
-    TIMESTAMP,
-)
 from streaming.times import DAY_MS
 
 # 9999-12-31, the last day that every engine and Python can show. A timestamp in a broken record can be any int64:
@@ -56,7 +41,7 @@ _LOG = room_log(__name__)
 
 _Made = TypeVar("_Made")
 
-_BOUNDS = {INT: (-(2**31), 2**31 - 1), LONG: (-(2**63), 2**63 - 1)}
+_BOUNDS = {pa.int32(): (-(2**31), 2**31 - 1), pa.int64(): (-(2**63), 2**63 - 1)}
 
 
 def to_arrow(table: Table, rows: list[list[Any]]) -> pa.Table:
@@ -75,28 +60,29 @@ def named_to_arrow(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def _array(column: Column, cells: list[Any]) -> pa.Array:
-    kind = column.type
-    if kind is TIMESTAMP:
-        return pa.array([_time(ms) for ms in cells], pa.timestamp("ms", "UTC")).cast(kind.arrow)
-    if kind is DATE:
-        return pa.array([_day(day) for day in cells], pa.int32()).cast(kind.arrow)
-    if kind is FINDINGS:
-        cells = [[(name, _micros(since), detail) for name, since, detail in cell] for cell in cells]
-    elif kind is BROKERS:
-        cells = [
-            cell if cell is None else [(node, host, rack, _micros(since)) for node, host, rack, since in cell]
-            for cell in cells
-        ]
-    elif kind in (DRIFTED, REPLACED, CAUSES, ASSIGNED, LABELS, HOT_PARTITIONS, BROKER_CLIENTS):
-        cells = [cell if cell is None else [tuple(item) for item in cell] for cell in cells]
+    kind = column.type.arrow
+    if pa.types.is_timestamp(kind):
+        return pa.array([_time(ms) for ms in cells], pa.timestamp("ms", "UTC")).cast(kind)
+    if pa.types.is_date(kind):
+        return pa.array([_day(day) for day in cells], pa.int32()).cast(kind)
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        times = {place for place, field in enumerate(kind.value_type) if pa.types.is_timestamp(field.type)}
+        cells = [cell if cell is None else [_struct(item, times) for item in cell] for cell in cells]
     try:
-        return pa.array(cells, kind.arrow)
+        return pa.array(cells, kind)
     except (pa.ArrowInvalid, OverflowError):
         # Numbers in hostile records can be beyond any type (a step from -2^63 to 2^63 - 1): they end at its bounds.
         if kind not in _BOUNDS:
             raise
         low, high = _BOUNDS[kind]
-        return pa.array([None if cell is None else min(max(cell, low), high) for cell in cells], kind.arrow)
+        return pa.array([None if cell is None else min(max(cell, low), high) for cell in cells], kind)
+
+
+def _struct(item: Iterable[Any], times: Collection[int]) -> tuple[Any, ...]:
+    """The fields of a struct; those at the places of times are ms."""
+    if not times:
+        return tuple(item)
+    return tuple(_micros(value) if place in times else value for place, value in enumerate(item))
 
 
 def _time(ms: int | None) -> int | None:
@@ -135,18 +121,14 @@ class DeltaLake:
         root: Folder or URI.
     """
 
-    def __init__(
-        self, root: str, storage_options: dict[str, str] | None = None, check: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, root: str, *, check: Callable[[], None] = lambda: None) -> None:
         """Prepare; nothing is read yet.
 
         Args:
             root: Folder or URI.
-            storage_options: Options of delta-rs; None leaves all to the environment, as everybody else does.
             check: Called before each append; raises where this process may not write any more (`only_one`).
         """
-        self.root = root.rstrip("/")
-        self._options, self._check = storage_options, check
+        self.root, self._check = root.rstrip("/"), check
         self._open: dict[str, DeltaTable] = {}
 
     def path(self, table: str) -> str:
@@ -168,22 +150,12 @@ class DeltaLake:
         """
         for table in tables:
             with store_errors(self.path(table.name)):
-                self._create_or_see_it_created(table)
-
-    def _create_or_see_it_created(self, table: Table) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                self._create(table)
-            except CommitFailedError:
-                # Somebody else has created it, or added its columns, since it was looked at.
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return
+                # Somebody else may create it, or add its columns, after it was looked at.
+                _again(partial(self._create, table))
 
     def _create(self, table: Table) -> None:
         try:
-            existing = DeltaTable(self.path(table.name), storage_options=self._options)
+            existing = DeltaTable(self.path(table.name))
         except TableNotFoundError:
             DeltaTable.create(
                 self.path(table.name),
@@ -193,14 +165,13 @@ class DeltaLake:
                 name=table.name,
                 description=table.comment,
                 configuration=dict(table.properties),
-                storage_options=self._options,
             )
             return
         known = {field.name for field in existing.schema().fields}
         missing = [c for c in table.columns if c.name not in known]
         if missing:
             added = pa.schema([table.arrow_schema.field(c.name) for c in missing])
-            existing.alter.add_columns(list(_fields(added)))
+            existing.alter.add_columns(list(Schema.from_arrow(added).fields))
 
     def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
         """Append once; see `Lake.append`. A store that is away is waited for, for a minute.
@@ -247,7 +218,7 @@ class DeltaLake:
 
     def _opened(self, table: str) -> DeltaTable:
         if table not in self._open:
-            self._open[table] = DeltaTable(self.path(table), storage_options=self._options)
+            self._open[table] = DeltaTable(self.path(table))
         return self._open[table]
 
 
@@ -327,26 +298,28 @@ def append_once(
         CommitFailedError: Other programs delete rows all the time.
         OSError: The store does not answer; the commit may have been made all the same.
     """
-    failed = 0
-    while True:
+
+    def attempt() -> bool:
         table.update_incremental()
         if is_written():
             return False
         properties = CommitProperties(app_transactions=list(transactions))
-        try:
-            if isinstance(rows, pa.Table):
-                write_deltalake(table, widened(rows, table), mode="append", commit_properties=properties)
-            else:
-                partition_by = table.metadata().partition_columns
-                table.create_write_transaction(
-                    [*rows], "append", table.schema(), partition_by, commit_properties=properties
-                )
-        except CommitFailedError:
-            failed += 1
-            if failed == _ATTEMPTS:
-                raise
+        if isinstance(rows, pa.Table):
+            write_deltalake(table, widened(rows, table), mode="append", commit_properties=properties)
         else:
-            return True
+            columns = table.metadata().partition_columns
+            table.create_write_transaction([*rows], "append", table.schema(), columns, commit_properties=properties)
+        return True
+
+    return _again(attempt)
+
+
+def _again(commit: Callable[[], _Made]) -> _Made:
+    """Commit; once more after each commit of others that was in the way."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(CommitFailedError):
+            return commit()
+    return commit()
 
 
 def widened(rows: pa.Table, table: DeltaTable) -> pa.Table:
@@ -360,9 +333,3 @@ def widened(rows: pa.Table, table: DeltaTable) -> pa.Table:
         if field.name not in rows.column_names:
             rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
     return rows
-
-
-def _fields(schema: pa.Schema) -> list[Any]:
-    from deltalake import Schema  # noqa: PLC0415 - only an older table needs it
-
-    return list(Schema.from_arrow(schema).fields)

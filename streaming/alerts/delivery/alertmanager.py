@@ -110,9 +110,8 @@ class AlertmanagerTarget:
         told = {"summary": message.subject, "description": decided.message, "alert": decided.alert_id}
         given = {"value": "value", "runbook_url": "runbook", "before": "before", "next": "next"}
         told |= {name: fields[field] for name, field in given.items() if field in fields}
-        began = decided.since if decided.round_time is None else decided.round_time
         # The time of a round is a broker's. An alert that begins in the future is refused.
-        start = min(began / 1000, now)
+        start = min(decided.at / 1000, now)
         if decided.state != FIRING:
             return _alert(labels, told, min(decided.since / 1000, now), now, fields.get("page"))
         return _alert(labels, told, start, now + _ENDS_AFTER * self.resend_ms / 1000, fields.get("page"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from apprise import NotifyType
 
@@ -12,6 +11,7 @@ from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.transitions import FIRING, GONE, Transition
 from streaming.config import SEVERITIES
 from streaming.terminal import visible
+from streaming.times import utc_text
 
 PEOPLE = "people"
 """Reads messages: chat, mail, telephone."""
@@ -157,7 +157,7 @@ def digest_of(decided: Sequence[Transition], incident: str, act: str, wording: W
         "",
         f"cluster: {first.cluster}",
         *([f"owners: {', '.join(owners)}"] if owners else []),
-        f"since: {_utc(min(d.since for d in decided))}",
+        f"since: {utc_text(min(d.since for d in decided))}",
         *([f"page: {link}"] if link else []),
         *([f"runbook: {runbook}"] if runbook else []),
         f"all of them: SELECT * FROM {view} WHERE rule = '{first.rule}' AND state = '{first.state}'",  # noqa: S608 - to read
@@ -205,9 +205,9 @@ def _fields(decided: Transition, wording: Wording) -> dict[str, str]:
         "topic": None if decided.topic is None else visible(decided.topic),
         "broker": None if decided.broker is None else visible(decided.broker),
         "partition": decided.partition,
-        "since": _utc(decided.since),
+        "since": utc_text(decided.since),
         "round": decided.round,
-        "round_time": None if decided.round_time is None else _utc(decided.round_time),
+        "round_time": None if decided.round_time is None else utc_text(decided.round_time),
         "late": "true" if decided.late else "false",
         "value": decided.value,
         "text": decided.message,
@@ -223,8 +223,4 @@ def _fields(decided: Transition, wording: Wording) -> dict[str, str]:
 def _as_of(decided: Transition) -> str | None:
     if decided.round_time is None:
         return None
-    return f"{_utc(decided.round_time)}, found late" if decided.late else _utc(decided.round_time)
-
-
-def _utc(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{utc_text(decided.round_time)}, found late" if decided.late else utc_text(decided.round_time)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 from urllib.parse import quote, urlencode
 
 from streaming.alerts.transitions import Transition
 from streaming.config import Owner, owner_of
+from streaming.times import utc
 
 # What the page shows around the moment of an alert: what led to it, and what came of it at first.
 _BEFORE: Final = timedelta(minutes=45)
@@ -51,7 +52,7 @@ class Wording:
         """The page as of the alert: the decision that drifted, the group, or the rule."""
         if self.public_url is None:
             return None
-        at = datetime.fromtimestamp((about.since if about.round_time is None else about.round_time) / 1000, UTC)
+        at = utc(about.at)
         asked = {"cluster": about.cluster}
         path = ["alerts", about.rule]
         if about.group_id is not None and len(about.group_id) <= _LINK_AT and about.group_id not in {".", ".."}:

@@ -21,6 +21,7 @@ from streaming.serve.api.noting import marking
 from streaming.serve.api.openapi import document
 from streaming.serve.model import Model, Snapshot
 from streaming.serve.page import problem, quoted
+from streaming.times import utc
 
 PREFIX: Final = "/api/v1"
 
@@ -209,7 +210,7 @@ def _rounds(model: Model, snapshot: Snapshot) -> list[dict[str, Any]]:
         {
             "cluster": name,
             "round": cluster.round,
-            "round_time": datetime.fromtimestamp(cluster.round_ms / 1000, UTC),
+            "round_time": utc(cluster.round_ms),
             "silent": name in silent,
         }
         for name, cluster in sorted(snapshot.clusters.items())

@@ -52,16 +52,11 @@ class Family:
     level: Level = Level.GROUP
 
 
-class Labels:
+class Labels(dict[str | None, str]):
     """Label values as they are written: escaped, and cut where they are long. Keeps what it has seen."""
 
-    def __init__(self) -> None:
-        self._known: dict[str | None, str] = {None: ""}
-
-    def __getitem__(self, value: str | None) -> str:
-        found = self._known.get(value)
-        if found is None:
-            found = self._known[value] = label_value(value or "")
+    def __missing__(self, value: str | None) -> str:
+        found = self[value] = label_value(value or "")
         return found
 
 

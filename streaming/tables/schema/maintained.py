@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyarrow as pa
-
 from streaming.tables.schema.table import (
     BOOLEAN,
     BROKER,
@@ -24,18 +22,12 @@ from streaming.tables.schema.table import (
     TIMESTAMP,
     Column,
     Table,
-    Type,
+    structs,
 )
 
-SECONDS_BY_NAME: Final = Type(
-    "ARRAY<STRUCT<name: STRING, seconds: DOUBLE>>",
-    pa.list_(pa.struct([("name", pa.string()), ("seconds", pa.float64())])),
-)
+SECONDS_BY_NAME: Final = structs(name=STRING, seconds=DOUBLE)
 
-COUNT_BY_NAME: Final = Type(
-    "ARRAY<STRUCT<name: STRING, count: BIGINT>>",
-    pa.list_(pa.struct([("name", pa.string()), ("count", pa.int64())])),
-)
+COUNT_BY_NAME: Final = structs(name=STRING, count=LONG)
 
 HOUR: Final = Column("hour", TIMESTAMP, "Beginning of the hour, UTC")
 HOUR_DATE: Final = Column("event_date", DATE, "Day of hour, UTC; partitions the table")

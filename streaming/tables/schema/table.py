@@ -10,98 +10,68 @@ from typing import Final
 
 import pyarrow as pa
 
+_SQL: Final = {
+    pa.string(): "STRING",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.binary(): "BINARY",
+    pa.timestamp("us", "UTC"): "TIMESTAMP",
+    pa.date32(): "DATE",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A column type in Spark SQL's words and in Arrow's."""
+    """A column type as Arrow has it."""
 
-    sql: str
     arrow: pa.DataType
 
+    @property
+    def sql(self) -> str:
+        """The same in Spark SQL's words."""
+        return _sql(self.arrow)
 
-STRING: Final = Type("STRING", pa.string())
-INT: Final = Type("INT", pa.int32())
-LONG: Final = Type("BIGINT", pa.int64())
-DOUBLE: Final = Type("DOUBLE", pa.float64())
-BOOLEAN: Final = Type("BOOLEAN", pa.bool_())
-BINARY: Final = Type("BINARY", pa.binary())
-TIMESTAMP: Final = Type("TIMESTAMP", pa.timestamp("us", "UTC"))
-DATE: Final = Type("DATE", pa.date32())
-STRINGS: Final = Type("ARRAY<STRING>", pa.list_(pa.string()))
-DRIFTED: Final = Type(
-    "ARRAY<STRUCT<topic: STRING, partition: INT, kind: STRING, expected: STRING, actual: ARRAY<STRING>, broker: STRING>>",
-    pa.list_(
-        pa.struct(
-            [
-                ("topic", pa.string()),
-                ("partition", pa.int32()),
-                ("kind", pa.string()),
-                ("expected", pa.string()),
-                ("actual", pa.list_(pa.string())),
-                ("broker", pa.string()),
-            ]
-        )
-    ),
+
+def _sql(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"ARRAY<{_sql(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'{field.name}: {_sql(field.type)}' for field in kind)}>"
+    return _SQL[kind]
+
+
+def list_of(kind: Type) -> Type:
+    """Lists of one type."""
+    return Type(pa.list_(kind.arrow))
+
+
+def structs(**fields: Type) -> Type:
+    """Lists of structs with these fields."""
+    return Type(pa.list_(pa.struct([(name, kind.arrow) for name, kind in fields.items()])))
+
+
+STRING: Final = Type(pa.string())
+INT: Final = Type(pa.int32())
+LONG: Final = Type(pa.int64())
+DOUBLE: Final = Type(pa.float64())
+BOOLEAN: Final = Type(pa.bool_())
+BINARY: Final = Type(pa.binary())
+TIMESTAMP: Final = Type(pa.timestamp("us", "UTC"))
+DATE: Final = Type(pa.date32())
+STRINGS: Final = list_of(STRING)
+DRIFTED: Final = structs(topic=STRING, partition=INT, kind=STRING, expected=STRING, actual=STRINGS, broker=STRING)
+FINDINGS: Final = structs(finding=STRING, since=TIMESTAMP, detail=STRING)
+HOT_PARTITIONS: Final = structs(topic=STRING, partition=INT, per_second=DOUBLE)
+REPLACED: Final = structs(group_instance_id=STRING, old_member_id=STRING, new_member_id=STRING)
+CAUSES: Final = structs(
+    cause=STRING, evidence=STRING, count=INT, members=STRINGS, topic=STRING, before=STRING, after=STRING
 )
-FINDINGS: Final = Type(
-    "ARRAY<STRUCT<finding: STRING, since: TIMESTAMP, detail: STRING>>",
-    pa.list_(pa.struct([("finding", pa.string()), ("since", pa.timestamp("us", "UTC")), ("detail", pa.string())])),
-)
-HOT_PARTITIONS: Final = Type(
-    "ARRAY<STRUCT<topic: STRING, partition: INT, per_second: DOUBLE>>",
-    pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("per_second", pa.float64())])),
-)
-REPLACED: Final = Type(
-    "ARRAY<STRUCT<group_instance_id: STRING, old_member_id: STRING, new_member_id: STRING>>",
-    pa.list_(
-        pa.struct([("group_instance_id", pa.string()), ("old_member_id", pa.string()), ("new_member_id", pa.string())])
-    ),
-)
-CAUSES: Final = Type(
-    "ARRAY<STRUCT<cause: STRING, evidence: STRING, count: INT, members: ARRAY<STRING>, topic: STRING, before: STRING, after: STRING>>",
-    pa.list_(
-        pa.struct(
-            [
-                ("cause", pa.string()),
-                ("evidence", pa.string()),
-                ("count", pa.int32()),
-                ("members", pa.list_(pa.string())),
-                ("topic", pa.string()),
-                ("before", pa.string()),
-                ("after", pa.string()),
-            ]
-        )
-    ),
-)
-BROKERS: Final = Type(
-    "ARRAY<STRUCT<broker: INT, host: STRING, rack: STRING, since: TIMESTAMP>>",
-    pa.list_(
-        pa.struct(
-            [
-                ("broker", pa.int32()),
-                ("host", pa.string()),
-                ("rack", pa.string()),
-                ("since", pa.timestamp("us", "UTC")),
-            ]
-        )
-    ),
-)
-ASSIGNED: Final = Type(
-    "ARRAY<STRUCT<topic: STRING, partitions: ARRAY<INT>, broker: STRING>>",
-    pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32())), ("broker", pa.string())])),
-)
-BROKER_CLIENTS: Final = Type(
-    "ARRAY<STRUCT<client_id: STRING, address: STRING, language: STRING, version: STRING>>",
-    pa.list_(
-        pa.struct(
-            [("client_id", pa.string()), ("address", pa.string()), ("language", pa.string()), ("version", pa.string())]
-        )
-    ),
-)
-LABELS: Final = Type(
-    "ARRAY<STRUCT<name: STRING, value: STRING>>",
-    pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())])),
-)
+BROKERS: Final = structs(broker=INT, host=STRING, rack=STRING, since=TIMESTAMP)
+ASSIGNED: Final = structs(topic=STRING, partitions=list_of(INT), broker=STRING)
+BROKER_CLIENTS: Final = structs(client_id=STRING, address=STRING, language=STRING, version=STRING)
+LABELS: Final = structs(name=STRING, value=STRING)
 
 
 # Delta's properties, by how often a table is written. A checkpoint holds every file of the table and every tombstone, a
