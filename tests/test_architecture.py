@@ -100,7 +100,8 @@ ROOMS = {
         "streaming.process streaming.spark streaming.stores streaming.tables streaming.times streaming.terminal",
     ),
     "streaming.catalog": room(
-        "deltalake pyarrow rich", "streaming.exceptions streaming.stores streaming.tables streaming.terminal"
+        "deltalake pyarrow rich",
+        "streaming.exceptions streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
@@ -122,7 +123,7 @@ ROOMS = {
     ),
     "streaming.backtest": room(
         "rich",
-        "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal",
+        "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
