@@ -10,7 +10,7 @@ from typing import Final
 from streaming.alerts import check_settings, load_rules, open_targets
 from streaming.catalog import contents, faults
 from streaming.config import Settings, Thresholds, checkpoint_of
-from streaming.doctor.machine import Seen
+from streaming.doctor.machine import LookResult
 from streaming.exceptions import SetupError
 from streaming.probe import CheckResult, tried
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
@@ -62,11 +62,11 @@ def check_lake(settings: Settings) -> Iterator[CheckResult]:
         yield _look(f"lease of the {what}", partial(_worker, what, settings.lake, cluster))
 
 
-def _look(what: str, look: Callable[[], Seen]) -> CheckResult:
+def _look(what: str, look: Callable[[], LookResult]) -> CheckResult:
     return tried("lake", what, look)
 
 
-def _release(columns: dict[str, tuple[str, ...]]) -> Seen:
+def _release(columns: dict[str, tuple[str, ...]]) -> LookResult:
     """Whether there are columns that this release does not know."""
     known = {name: {column.name for column in table_named(name).columns} for name in columns}
     newer = [f"{name}.{column}" for name, names in columns.items() for column in names if column not in known[name]]
@@ -79,7 +79,7 @@ def _release(columns: dict[str, tuple[str, ...]]) -> Seen:
     return "wrong", text
 
 
-def _fresh(settings: Settings) -> Seen:
+def _fresh(settings: Settings) -> LookResult:
     """How old the newest round is: that with the highest number, because a clock may have been ahead at any other."""
     rows = LakeReader(settings.lake).rows(
         "SELECT round, round_time, interval_ms FROM rounds_current WHERE cluster = $cluster",
@@ -114,7 +114,7 @@ def _fresh(settings: Settings) -> Seen:
     return "ok", said
 
 
-def _worker(what: str, lake: str, cluster: str | None) -> Seen:
+def _worker(what: str, lake: str, cluster: str | None) -> LookResult:
     """Who holds the lease of job, alerter or maintainer."""
     holder = holder_of(what, lake, cluster)
     return "ok", "free: none runs" if holder is None else f"held by {holder}"
@@ -142,7 +142,7 @@ def check_alerts(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("alerts", "targets", "warn", text)
     for name, target in targets.items():
         trouble = target.status()
-        seen: Seen = "ok", f"{target.looked_at}; `evenkeel alert --test` sends a message"
+        seen: LookResult = "ok", f"{target.looked_at}; `evenkeel alert --test` sends a message"
         if trouble is not None:
             seen = "wrong", f"{trouble}: start it, or correct its address (docs/alerts.md#alertmanager)"
         yield CheckResult("alerts", f"target {name}", *seen)

@@ -35,13 +35,13 @@ _DISK_LEAST_MB: Final = 1_024
 _PACKAGES: Final = ("evenkeel", "kafka-python", "pyspark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
 
 
-Seen = tuple[CheckState, str]
+LookResult = tuple[CheckState, str]
 """State and text of a `CheckResult`."""
 
 
 def check_machine(settings: Settings) -> Iterator[CheckResult]:
     """All checks of this machine."""
-    looks: dict[str, Callable[[], Seen]] = {"releases": _releases, "Java": _java, "memory": _memory}
+    looks: dict[str, Callable[[], LookResult]] = {"releases": _releases, "Java": _java, "memory": _memory}
     if not on_object_store(settings.lake):
         looks["lake's folder"] = partial(_folder, settings.lake)
     looks["temporary folder"] = partial(_folder, tempfile.gettempdir())
@@ -51,18 +51,18 @@ def check_machine(settings: Settings) -> Iterator[CheckResult]:
     yield from _secret_files(settings)
 
 
-def _releases() -> Seen:
+def _releases() -> LookResult:
     found = [f"Python {platform.python_version()}", platform.platform(terse=True)]
     found += [f"{name} {version(name)}" for name in _PACKAGES]
     return "ok", ", ".join(found)
 
 
-def _java() -> Seen:
+def _java() -> LookResult:
     java = find_java()
     return "ok", f"{java} is Java {java_release(java)}"
 
 
-def _memory() -> Seen:
+def _memory() -> LookResult:
     memory = psutil.virtual_memory()
     free = memory.available // 2**20
     said = f"{free:,} MB of {memory.total // 2**20:,} MB are free"
@@ -74,7 +74,7 @@ def _memory() -> Seen:
     return "ok", said
 
 
-def _folder(name: str) -> Seen:
+def _folder(name: str) -> LookResult:
     """Whether a folder, or the nearest one above it that is there, can be written and has room."""
     folder = Path(name).absolute()
     while not folder.exists() and folder != folder.parent:
@@ -97,7 +97,7 @@ def _folder(name: str) -> Seen:
     return "ok", said
 
 
-def _port(settings: Settings) -> Seen:
+def _port(settings: Settings) -> LookResult:
     address, port = settings.serve.address
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
@@ -126,7 +126,7 @@ def _secret_files(settings: Settings) -> Iterator[CheckResult]:
             yield tried("settings", name, partial(_secret_file, name, path))
 
 
-def _secret_file(name: str, path: Path) -> Seen:
+def _secret_file(name: str, path: Path) -> LookResult:
     try:
         mode = path.stat().st_mode
     except OSError as error:
