@@ -93,19 +93,6 @@ class LagRules(NamedTuple):
     untold: Mapping[str, str] = {}
 
 
-def _nothing(state: GroupState, observation: GroupObservation, context: Context) -> None:
-    """Do nothing."""
-
-
-def _as_it_is(state: GroupState, item: Any, context: Context) -> GroupObservation:  # noqa: ARG001
-    assert isinstance(item, GroupObservation)  # noqa: S101  # other kinds of rounds have a `read` of their own
-    return item
-
-
-def _usual(observation: GroupObservation) -> LagRules:  # noqa: ARG001
-    return LagRules()
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of group.
@@ -135,7 +122,7 @@ class Kind:
     findings: Callable[[GroupState, Any, Context], list[FindingAtRound]]
     end: Callable[[GroupState, Any, Context], None]
     records: Mapping[type, Callable[[GroupState, Any, Context], None]] = field(default_factory=dict)
-    read: Callable[[GroupState, Any, Context], GroupObservation] = _as_it_is
-    note_round: Callable[[GroupState, Any, Context], None] = _nothing
-    lag_rules: Callable[[Any], LagRules] = _usual
+    read: Callable[[GroupState, Any, Context], GroupObservation] = lambda _state, item, _context: item
+    note_round: Callable[[GroupState, Any, Context], None] = lambda _state, _round, _context: None
+    lag_rules: Callable[[Any], LagRules] = lambda _round: LagRules()
     follows_topics: bool = True

@@ -296,7 +296,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             return False
         if classic.waiting or self.partitions:
             return False
-        if modern.group is not None or modern.unnamed or modern.waiting or modern.shown is not None:
+        if modern.group is not None or modern.waiting or modern.shown is not None:
             return False
         if classic.current is not None and classic.tombstoned is None:
             return False

@@ -1,26 +1,35 @@
-"""Classic groups: a member leads, and one record of a generation says who owns what."""
+"""Classic groups: a member leads, and one record of a generation says who owns what; with the findings about members.
+
+A rebalance without an end, topics that nobody sees, partitions without an owner, members without a partition.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from streaming.groups.classic import churn
+from streaming.groups.classic.cost import EAGER
 from streaming.groups.classic.drift import judge_again, write_classic_verdicts
-from streaming.groups.classic.findings import classic_findings
 from streaming.groups.classic.membership import (
     close_members,
     counts_of,
     generation_column,
     is_consumer,
+    leader_counts,
     owners_in,
+    owners_of,
     standing_members,
+    wanted_topics,
 )
-from streaming.groups.context import Context
-from streaming.groups.health.columns import Membership
+from streaming.groups.classic.state import Transfer
+from streaming.groups.context import Context, GroupConfig
+from streaming.groups.health.activity import idle_members
+from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, found_before, some, unexplained
 from streaming.groups.kind import Kind, Ownership
 from streaming.groups.modern.verdicts import modern_verdict
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, UNVERIFIED, StandingVerdict
+from streaming.groups.verdicts import INVARIANT, NOT_APPLICABLE, PENDING, UNVERIFIED, StandingVerdict
 from streaming.records import (
     CONSUMER,
     SHARE,
@@ -28,8 +37,229 @@ from streaming.records import (
     GroupObservation,
     MembershipRecord,
     MembershipTombstone,
+    TopicObservation,
     UnreadableMembership,
 )
+from streaming.terminal import counted
+
+# kafkajs' leader deals the topics to which it subscribes itself (`assigners/roundRobinAssigner`), and no metadata that
+# it may see later changes that. (Java's knows the topics of all members.)
+_DEALS_OWN_TOPICS = frozenset({"RoundRobinAssigner"})
+
+_REBALANCING = {"PreparingRebalance": "join again", "CompletingRebalance": "get their assignments from the leader"}
+"""States of a classic group without an assignment in force (`ClassicGroupState`), and what its members must do."""
+
+_PHASES = 3
+"""A rebalance has two phases with a timeout each, and a group that is kept from its end by members that come and go
+begins again. It may take this many timeouts as a whole."""
+
+_UNKNOWN_TIMEOUT_MS: Final = 900_000
+"""Three times the default of `max.poll.interval.ms`, which clients send as their rebalance timeout."""
+
+
+def classic_findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
+    """The findings about the members of a classic group, and about what they were given."""
+    record = state.live_record()
+    judged = _membership_findings(state, record, observation, context.config) if record is not None else []
+    if observation.held_since is not None:
+        judged = found_before(judged, state.findings)
+    stuck = _stuck_rebalance(state, record, observation)
+    return [*stuck, *judged, *unexplained(state.classic.verdict, state.clock.now)]
+
+
+def _rebalance_timeout(record: MembershipRecord) -> int:
+    """Time within which a rebalance of the group completes, ms: the longest rebalance timeout of its members.
+
+    Where members are only seen, nobody knows their timeouts: then a time that few exceed.
+    """
+    if record.seen:
+        return _UNKNOWN_TIMEOUT_MS
+    # Records of version 0 have no rebalance timeout; the coordinator then uses the session timeout.
+    return max(
+        (m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout for m in record.members), default=0
+    )
+
+
+def _stuck_rebalance(
+    state: GroupState, record: MembershipRecord | None, observation: GroupObservation
+) -> Iterator[FindingAtRound]:
+    """A rebalance of a classic group that takes longer than its members' timeouts allow.
+
+    Each rebalance that ends leaves a record. So as long as no new one is there, rounds that show the group rebalancing
+    show one and the same rebalance, or one that began again without having ended.
+
+    Args:
+        state: The group's state, including this round.
+        record: Its live membership; None if it has none.
+        observation: The round.
+    """
+    task = _REBALANCING.get(observation.state or "")
+    # Without a generation nobody knows the timeouts.
+    if task is None or record is None or not record.members:
+        return
+    limit, elapsed = _rebalance_timeout(record), observation.elapsed_time
+    # What counts is how long rounds have watched it: after an outage it may be another rebalance. So the beginnings of
+    # the whole and of the phase are kept in elapsed time.
+    whole, phase = f"rebalance watched since {record.record}", f"{observation.state} watched since {record.record}"
+    began, entered = (min(state.findings.get(name, elapsed), elapsed) for name in (whole, phase))
+    counted = elapsed
+    if observation.held_since is not None:
+        # While the offsets log is blocked, nobody can tell whether there is a new record. So nothing new is found, but
+        # what was found stays, and so do the beginnings: without a new record it was the same rebalance.
+        if whole not in state.findings:
+            return
+        counted -= max(0, state.clock.now - observation.held_since)
+    is_stuck = counted - entered > limit or counted - began > _PHASES * limit
+    detail = (
+        f"{observation.state}: the members of the last generation ({len(record.members)}) have {limit // 1_000:,} s to "
+        f"{task}, and no generation has followed"
+    )
+    if record.seen:
+        detail = (
+            f"{observation.state}: rounds have seen no end of it for {limit // 1_000:,} s, and the "
+            f"members before it ({len(record.members)}) were to {task}; their timeouts are not known"
+        )
+    yield FindingAtRound("stuck_rebalance", state.clock.now, detail, f"rebalance since {record.record}", shown=is_stuck)
+    for name in (whole, phase):
+        yield FindingAtRound("stuck_rebalance", elapsed, detail, name, shown=False)
+
+
+def _idle_members(
+    record: MembershipRecord, shown: Mapping[str, TopicObservation], decided: int
+) -> list[FindingAtRound]:
+    """Members of a classic group that own nothing, and whether there are too few partitions or the strategy is why.
+
+    Args:
+        record: The group's membership, which can be decoded as a whole and of which nothing is pending.
+        shown: The round's topics.
+        decided: When the group decided, ms.
+    """
+    topics_of = {member.member_id: frozenset(member.topics or ()) for member in record.members}
+    # A pattern that matches nothing asks for nothing.
+    idle = [m.member_id for m in record.members if m.topics and not any(owned for _, owned in m.assigned or ())]
+    sizes = {name: topic.partitions for name, topic in shown.items()}
+    return idle_members(idle, topics_of, sizes, record.protocol, decided)
+
+
+def _membership_findings(
+    state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
+) -> list[FindingAtRound]:
+    now, passed = state.clock.now, state.clock.passed
+    subscribed = wanted_topics(record)
+    owners = owners_of(record)
+    if owners is None:
+        return []
+    found: list[FindingAtRound] = []
+    current = state.classic.current
+    decided = current.decided_by if current is not None and current.decided_by >= 0 else record.record_time
+    shown = {t.topic: t for t in observation.topics}
+    unseen = sorted(
+        t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
+    )
+    if unseen:
+        found.append(FindingAtRound("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
+    found.extend(_odd_owners(state, record, shown, decided, config))
+
+    # While the offsets log is blocked, there may be a newer generation: nothing becomes graver than it was.
+    may_worsen = observation.held_since is None or "unassigned" in state.findings
+    stale: list[tuple[int, str]] = []
+    orphaned: list[tuple[int, str]] = []
+    counts = leader_counts(record)
+    partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
+    # A cooperative rebalance leaves partitions without an owner for a while: between its two generations, or at a round
+    # that sees the first and not yet the second.
+    settled = record.protocol in EAGER or passed - decided > _rebalance_timeout(record)
+    for topic in sorted(subscribed):
+        seen = shown.get(topic)
+        if seen is None or seen.partitions is None:
+            continue
+        of_topic = owners.get(topic, {})
+        moving = partitions_pending_handover.get(topic, frozenset())
+        known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
+        grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
+        leads = next((m.topics or () for m in record.members if m.member_id == record.leader), None)
+        if grown_at is not None and record.protocol in _DEALS_OWN_TOPICS and leads is not None and topic not in leads:
+            orphaned.append((decided, f"{topic[:200]} (the leader does not subscribe to it)"))
+        elif grown_at is not None:
+            text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
+            late = may_worsen and now - grown_at >= config.metadata_grace_ms
+            (orphaned if late else stale).append((grown_at, text))
+        if settled and may_worsen and len(of_topic) < known_to_leader:
+            known = range(min(known_to_leader, seen.partitions))
+            holes = sum(1 for p in known if p not in of_topic and p not in moving)
+            if holes:
+                orphaned.append((decided, f"{topic[:200]} ({counted(holes, 'partition')})"))
+    if stale:
+        found.append(finding_of("stale_metadata", "new partitions that the leader has not seen", stale))
+
+    count = sum(map(len, partitions_pending_handover.values()))
+    if count and state.classic.transfer is not None:
+        detail = f"{counted(count, 'partition')} given up by one member and not yet given to the next"
+        given_up = min(state.classic.transfer.time, decided)
+        if not may_worsen or passed - given_up <= _rebalance_timeout(record):
+            found.append(FindingAtRound("partitions_pending_handover", given_up, detail))
+        else:
+            orphaned.append((given_up, detail))
+    if orphaned:
+        found.append(finding_of("unassigned", "partitions without an owner", orphaned))
+    # Who waits for a partition will get it, and one without an owner is the graver finding.
+    if settled and not (count or orphaned or stale):
+        found.extend(_idle_members(record, shown, decided))
+    return found
+
+
+def _odd_owners(
+    state: GroupState,
+    record: MembershipRecord,
+    shown: Mapping[str, TopicObservation],
+    decided: int,
+    config: GroupConfig,
+) -> Iterator[FindingAtRound]:
+    """Members that own what they do not subscribe to, or what does not exist, as far as the verdict is not about that.
+
+    Such partitions are usually read by nobody. Some leaders decide so: kafkajs' deals its own topics to all members,
+    librdkafka's leaves some partitions with their owners.
+    """
+    verdict = state.classic.verdict
+    if verdict is not None and verdict.basis == INVARIANT:
+        return
+    strange: dict[str, int] = {}
+    beyond: dict[str, int] = {}
+    is_old = state.clock.passed - decided > config.metadata_grace_ms
+    for member in record.members:
+        for topic, partitions in member.assigned or ():
+            if topic not in (member.topics or ()):
+                strange[topic] = strange.get(topic, 0) + len(partitions)
+            seen = shown.get(topic)
+            if is_old and seen is not None and seen.partitions:
+                beyond[topic] = beyond.get(topic, 0) + sum(number >= seen.partitions for number in partitions)
+    for name, what, counts in (
+        ("not_subscribed", "assigned to members that do not subscribe to the topic", strange),
+        ("no_such_partition", "assigned, but the topic has no such partitions", beyond),
+    ):
+        where = [(decided, f"{topic[:200]} ({counted(n, 'partition')})") for topic, n in sorted(counts.items()) if n]
+        if where:
+            yield finding_of(name, what, where)
+
+
+def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:
+    """Partitions pending handover that still exist, by topic."""
+    found = {}
+    for topic, owners in (transfer.owners if transfer is not None else {}).items():
+        seen = shown.get(topic)
+        left = frozenset(p for p in owners if seen is not None and seen.partitions is not None and p < seen.partitions)
+        if left:
+            found[topic] = left
+    return found
+
+
+def _grown_at(state: GroupState, topic: str, known_to_leader: int, decided: int) -> int | None:
+    """Time of the first round with more partitions than the leader knew, not before its decision, ms; None if none."""
+    known = state.topics.get(topic)
+    if known is None:
+        return None
+    times = [c.first for c in known.counts if c.count > known_to_leader]
+    return max(min(times), decided) if times else None
 
 
 def _note_unreadable(state: GroupState, item: UnreadableMembership, context: Context) -> None:  # noqa: ARG001

@@ -19,10 +19,10 @@ rounds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -245,7 +245,7 @@ def seen_racks(state: GroupState, decision: ClassicDecision, config: GroupConfig
     times = [now, *later, *(time - 1 for time in earlier)]
     views: dict[tuple[int, ...], _View] = {}
     for time in times[:_MOST_VIEWS]:
-        view = {topic: _at(racks, time) for topic, racks in by_topic.items()}
+        view = {topic: racks[_place_at(racks, time)] for topic, racks in by_topic.items()}
         views.setdefault(tuple(map(id, view.values())), view)
     seen = tuple([entry for racks in by_topic.values() for entry in racks[_place_at(racks, horizon) :]])
     # A topic that does not exist has no racks to show.
@@ -265,10 +265,6 @@ def newest_racks(state: GroupState, counts: Mapping[str, int]) -> PartitionRacks
     return racks_of({topic: racks[-1] for topic, racks in known.items() if racks}, counts)
 
 
-def _at(racks: Sequence[RacksSeen], time: int) -> RacksSeen:
-    return racks[_place_at(racks, time)]
-
-
 def _place_at(racks: Sequence[RacksSeen], time: int) -> int:
     return next((at for at in reversed(range(len(racks))) if racks[at].first <= time), 0)
 
@@ -278,22 +274,19 @@ def _packed(racks: Sequence[Sequence[str]] | None) -> tuple[tuple[tuple[str, ...
         return (), b""
     sets: dict[tuple[str, ...], int] = {}
     index_of = {told: sets.setdefault(tuple(sorted(set(told))), len(sets)) for told in dict.fromkeys(racks)}
-    indexes = map(index_of.__getitem__, racks)
-    if len(sets) <= 1 << 8:
-        return tuple(sets), bytes(indexes)
-    return tuple(sets), np.fromiter(indexes, dtype=_width(len(sets)), count=len(racks)).tobytes()
+    indexes = np.fromiter(map(index_of.__getitem__, racks), dtype=_width(sets), count=len(racks))
+    return tuple(sets), indexes.tobytes()
 
 
 def _unpacked(entry: RacksSeen, count: int) -> Sequence[tuple[str, ...]] | None:
     if not entry.sets:
         return ((),) * count
-    indexes = np.frombuffer(entry.places, dtype=_width(len(entry.sets)))
+    indexes = np.frombuffer(entry.places, dtype=_width(entry.sets))
     if indexes.size < count:
         return None
     return list(map(entry.sets.__getitem__, indexes[:count].tolist()))
 
 
-def _width(sets: int) -> str:
-    if sets <= 1 << 8:
-        return "u1"
-    return "<u2" if sets <= 1 << 16 else "<u4"
+def _width(sets: Sized) -> np.dtype[Any]:
+    """The narrowest little-endian number that holds the index of each set."""
+    return np.min_scalar_type(max(0, len(sets) - 1)).newbyteorder("<")

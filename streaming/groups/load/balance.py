@@ -8,14 +8,14 @@ partitions, or other keys, would mend it.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from assignors import AssignorError, Group, Subscription, imbalance, load_imbalance_optimal
 from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning, OwningMember
-from streaming.groups.load.rates import consumed_of, produced_of
+from streaming.groups.load.rates import counts_of
 from streaming.groups.rows import HotPartition, MemberLoadRow, for_people
 from streaming.groups.state import LoadState
 from streaming.records import GroupObservation
@@ -46,7 +46,7 @@ def _weigh(load: LoadState, owners: Ownership) -> None:
     load.imbalance = load.imbalance_optimal = load.hot_partitions = None
     if not owners.are_known or not load.length:
         return
-    counts = _counts(owners, load, produced_of)
+    counts, _ = _counts(owners, load)
     shares = [load_of(of, counts) for of in owners.members]
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):
@@ -58,11 +58,10 @@ def _weigh(load: LoadState, owners: Ownership) -> None:
     load.imbalance_optimal = _optimal(owners, counts, load.imbalance)
 
 
-def _counts(
-    owners: Ownership, load: LoadState, counts_of: Callable[[LoadState, str], array[int]]
-) -> dict[str, array[int]]:
-    """Records in the newest ended window of each topic that a member owns partitions of, as `counts_of` gives them."""
-    return {topic: counts_of(load, topic) for topic in owners.by_partition}
+def _counts(owners: Ownership, load: LoadState) -> tuple[dict[str, array[int]], dict[str, array[int]]]:
+    """Records produced and consumed in the newest ended window, of each topic that a member owns partitions of."""
+    counts = {topic: counts_of(load, topic) for topic in owners.by_partition}
+    return {topic: of[0] for topic, of in counts.items()}, {topic: of[1] for topic, of in counts.items()}
 
 
 def load_of(owning: Owning, counts: Mapping[str, Sequence[int]]) -> int | None:
@@ -121,8 +120,7 @@ def write_member_load(load: LoadState, observation: GroupObservation, context: C
     # Without a certain length there are no rates; rows that are open say so.
     if load.since != observation.elapsed_time or not (owners.are_known and (load.length or load.members)):
         return
-    produced = _counts(owners, load, produced_of)
-    consumed = _counts(owners, load, consumed_of)
+    produced, consumed = _counts(owners, load)
     carried = [load_of(of, produced) for of in owners.members]
     known = [count for count in carried if count is not None]
     total = sum(known) if len(known) == len(carried) else 0

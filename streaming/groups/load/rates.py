@@ -44,27 +44,20 @@ _SHORT_MS: Final = 60_000
 
 def rates_of(load: LoadState | None, topic: str) -> list[tuple[float | None, float | None]]:
     """Records produced and consumed per second, by partition; each None if unknown, and no entry if both are."""
-    counts = load.counts.get(topic) if load is not None else None
-    if counts is None or load is None:
+    if load is None or topic not in load.counts:
         return []
     # One pass for all: asked for one at a time they cost several times as much.
     length = load.length
     return [
         (produced * 1000 / length if produced >= 0 else None, consumed * 1000 / length if consumed >= 0 else None)
-        for produced, consumed in zip(_unpacked(counts.produced), _unpacked(counts.consumed), strict=True)
+        for produced, consumed in zip(*counts_of(load, topic), strict=True)
     ]
 
 
-def produced_of(load: LoadState, topic: str) -> array[int]:
-    """Records produced in the newest ended window, per partition; -1 where unknown, empty if nothing is."""
+def counts_of(load: LoadState, topic: str) -> tuple[array[int], array[int]]:
+    """Records produced and consumed in the newest ended window, per partition; -1 where unknown, empty if all are."""
     counts = load.counts.get(topic)
-    return array("q") if counts is None else _unpacked(counts.produced)
-
-
-def consumed_of(load: LoadState, topic: str) -> array[int]:
-    """The same for records consumed."""
-    counts = load.counts.get(topic)
-    return array("q") if counts is None else _unpacked(counts.consumed)
+    return (array("q"), array("q")) if counts is None else (_unpacked(counts.produced), _unpacked(counts.consumed))
 
 
 def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | str:
@@ -78,7 +71,7 @@ def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | str:
         return "no window of the rates has ended yet, or its length is not certain"
     found: dict[str, Sequence[float]] = {}
     for topic, count in counts.items():
-        of_topic = found[topic] = produced_of(load, topic)[:count]
+        of_topic = found[topic] = counts_of(load, topic)[0][:count]
         if len(of_topic) < count or min(of_topic, default=0) < 0:
             return f"the rates of topic {topic[:100]!r} are not known for each partition"
     return found if any(map(any, found.values())) else "no records were produced"
@@ -238,16 +231,12 @@ def _grown(before: int, now: int) -> int:
 
 
 def _sums(load: LoadState, subscribed: frozenset[str] | None) -> tuple[float | None, float | None]:
-    produced, consumed, are_produced, are_consumed = 0, 0, False, False
-    for topic in load.counts:
-        if subscribed is None or topic in subscribed:
-            of_log = [count for count in produced_of(load, topic) if count >= 0]
-            of_commits = [count for count in consumed_of(load, topic) if count >= 0]
-            produced, are_produced = produced + sum(of_log), are_produced or bool(of_log)
-            consumed, are_consumed = consumed + sum(of_commits), are_consumed or bool(of_commits)
+    topics = [counts_of(load, topic) for topic in load.counts if subscribed is None or topic in subscribed]
+    produced = [count for of_log, _ in topics for count in of_log if count >= 0]
+    consumed = [count for _, of_commits in topics for count in of_commits if count >= 0]
     return (
-        produced * 1000 / load.length if are_produced else None,
-        consumed * 1000 / load.length if are_consumed else None,
+        sum(produced) * 1000 / load.length if produced else None,
+        sum(consumed) * 1000 / load.length if consumed else None,
     )
 
 
@@ -256,7 +245,7 @@ def _is_whole(load: LoadState, state: GroupState, subscribed: frozenset[str] | N
     for topic, partitions in state.partitions.items():
         if subscribed is not None and topic not in subscribed:
             continue
-        start, counts = load.starts.get(topic), consumed_of(load, topic)
+        start, (_, counts) = load.starts.get(topic), counts_of(load, topic)
         before = _unpacked(start.committed) if start is not None else array("q")
         for partition, known in partitions.items():
             had = before[partition] if 0 <= partition < len(before) else _NONE

@@ -20,7 +20,7 @@ from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, Newest
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.modern.causes import modern_causes
 from streaming.groups.modern.consumer_group import replay
-from streaming.groups.modern.group import Before, Ended, ModernDecision, ModernGroup, newest_targets
+from streaming.groups.modern.group import Before, Ended, ModernDecision, ModernGroup, ModernState, newest_targets
 from streaming.groups.modern.members import (
     close_modern_members,
     named,
@@ -79,91 +79,83 @@ def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> No
 
 def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     """Process a record of a modern group, and write the rows of a decision."""
-    state.modern.unreadable.pop(row_of(item), None)
-    classic = state.classic.current
+    modern, classic = state.modern, state.classic
+    modern.unreadable.pop(row_of(item), None)
     # The upgrade of a classic group appends its tombstone and the new group's records at once. If there are other
     # records between them, the classic group had ended and this is another group of the same name.
     upgraded = (
-        state.modern.group is None
-        and classic is not None
-        and state.classic.tombstoned is not None
-        and item.record == state.classic.tombstoned + 1
+        modern.group is None
+        and classic.current is not None
+        and classic.tombstoned is not None
+        and item.record == classic.tombstoned + 1
     )
-    handed_over = _handed_over(state, item)
-    was_empty = state.modern.group is not None and state.modern.group.before.members == {}
-    owner = _owner_in(item)
-    owned = state.modern.group.currents.get(owner) if state.modern.group is not None and owner is not None else None
-    before = state.modern.group.before if state.modern.group is not None else None
-    state.modern.group, word = replay(state.modern.group, item, born=upgraded)
-    if owner is not None and state.modern.group is not None and not (context.is_seen or state.modern.unreadable):
-        state.modern.pauses = state.modern.pauses or Pauses()
-        now = state.modern.group.currents.get(owner)
-        told = shift(state.modern.pauses, item, owned, now, _arrived(state))
+    handed_over, owner = _handed_over(state, item), _owner_in(item)
+    # The record changes the group in place.
+    before = modern.group.before if modern.group is not None else None
+    owned = modern.group.currents.get(owner or "") if modern.group is not None else None
+    modern.group, word = replay(modern.group, item, born=upgraded)
+    if owner is not None and modern.group is not None and not (context.is_seen or modern.unreadable):
+        modern.pauses = modern.pauses or Pauses()
+        told = shift(modern.pauses, item, owned, modern.group.currents.get(owner), _arrived(state))
         if told is not None:
             context.rows.rebalance_churn.append(told)
             for stopped in state.stopped:
                 if stopped.row.decision == told.decision:
                     stopped.row = told
-            _await_round(state, state.modern.pauses, told)
-    if upgraded and state.modern.group is not None and classic is not None:
-        state.modern.group.before.members = {m.member_id: m.group_instance_id for m in classic.record.members}
-        state.modern.upgraded = True
-    if isinstance(item, GroupEpoch) and state.modern.key_type is None:
-        state.modern.key_type = _METADATA_TYPE[item.group_type]
-        state.classic.handed_over = None
-        if state.classic.tombstoned is not None and not state.modern.upgraded:
-            state.classic.current = None
+            _await_round(state, modern.pauses, told)
+    if upgraded and modern.group is not None and classic.current is not None:
+        modern.group.before.members = {m.member_id: m.group_instance_id for m in classic.current.record.members}
+        modern.upgraded = True
+    if isinstance(item, GroupEpoch) and modern.key_type is None:
+        modern.key_type = _METADATA_TYPE[item.group_type]
+        classic.handed_over = None
+        if classic.tombstoned is not None and not modern.upgraded:
+            classic.current = None
     if isinstance(word, ModernDecision):
         _decide(state, word, before, context)
     elif isinstance(word, Ended):
         write_modern_members(state, context)
         close_modern_members(state, word.record, word.record_time, context)
-        state.modern.key_type = state.modern.epoch = state.modern.incarnation = None
-        state.rebalances = state.uncommitted = None
-        state.modern.verdict = state.modern.balance = None
+        was_empty = before is not None and before.members == {}
         # Nothing continues from an empty group: a classic group right after it is a new one.
-        state.modern.ended = None if was_empty else word.record
+        state.modern = ModernState(ended=None if was_empty else word.record, waiting=modern.waiting)
+        classic.handed_over = handed_over
+        state.rebalances = state.uncommitted = None
         if state.elapsed < 0:
             state.stopped = []  # no round has shown the group, so none will tell of it
             if was_empty:
                 state.modern.waiting = []
-        state.classic.handed_over = handed_over
-        state.modern.pauses = None
-        state.modern.upgraded = False
-        state.modern.unreadable = {}
 
 
 def _decide(state: GroupState, decision: ModernDecision, was: Before | None, context: Context) -> None:
-    before = state.modern.epoch
-    if state.modern.unreadable:
+    modern, before = state.modern, state.modern.epoch
+    if modern.unreadable:
         exact = decision.became_empty  # tombstones can be read
         decision = msgspec.structs.replace(decision, exact=exact, before=None, joined=None, left=None)
-        if state.modern.group is not None:
-            state.modern.group.before.members = None  # nor is it known what the next one changes
+        if modern.group is not None:
+            modern.group.before.members = None  # nor is it known what the next one changes
     moved = moves_of_target(decision)
     names = names_at(state, decision)
-    classic = state.classic.current.record if state.modern.upgraded and state.classic.current is not None else None
-    if classic is not None and state.classic.current is not None:
+    upgraded = state.classic.current if modern.upgraded else None
+    if upgraded is not None:
+        classic = upgraded.record
         # A lower epoch means that the classic group was empty, which restarts at the first epoch: a new incarnation.
         if decision.epoch >= classic.generation:
             before = None if classic.seen else classic.generation
-            state.modern.incarnation = state.classic.current.incarnation
-        if classic.members or any(member.classic_protocols is not None for member in decision.members):
+            modern.incarnation = upgraded.incarnation
+        are_classic = [member.classic_protocols is not None for member in decision.members]
+        if classic.members or any(are_classic):
             moved = _moves_of_upgrade(classic, decision, names)
-            decision = msgspec.structs.replace(
-                decision,
-                before=None,
-                carried_over=all(member.classic_protocols is not None for member in decision.members),
-            )
-    if state.modern.incarnation is None:
-        state.modern.incarnation = context.config.incarnations.of(context.group, decision.record)
+            decision = msgspec.structs.replace(decision, before=None, carried_over=all(are_classic))
+    if modern.incarnation is None:
+        modern.incarnation = context.config.incarnations.of(context.group, decision.record)
+    decision = msgspec.structs.replace(decision, incarnation=modern.incarnation)
     if decision.became_empty:
         state.uncommitted = None
     if decision.exact or not state.is_compacted(decision.record):
         # For a decision partly removed by compaction, even the number of members would be a guess.
         count_rebalance(state, decision.record_time)
-        row = _churn_row(state, decision, before, moved, names, classic, context)
-        row = _with_causes(state, decision, was, names, row)
+        row = _churn_row(state, decision, was, before, moved, names, context)
         if context.is_seen:
             row = msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY)
         else:
@@ -171,19 +163,14 @@ def _decide(state: GroupState, decision: ModernDecision, was: Before | None, con
         context.rows.rebalance_churn.append(row)
         await_reason(state, row)
     else:
-        state.modern.pauses = None
-    state.modern.epoch = decision.epoch
-    state.modern.upgraded = False
-    decision = msgspec.structs.replace(decision, incarnation=state.modern.incarnation)
-    state.modern.waiting.append(decision)
-    drop_oldest(state.modern.waiting, _dropped)
-    state.modern.unnamed.append(decision)
-    if len(state.modern.unnamed) > WAITING_MAX:
-        oldest, *rest = state.modern.unnamed
-        # Members of a decision that is only partly known are shown with the next one.
-        state.modern.unnamed = [oldest] if oldest.exact else []
-        write_modern_members(state, context)
-        state.modern.unnamed = rest
+        modern.pauses = None
+    modern.epoch = decision.epoch
+    modern.upgraded = False
+    modern.waiting.append(decision)
+    modern.unnamed += 1
+    if modern.unnamed > WAITING_MAX:
+        write_modern_members(state, context, most=1)
+    drop_oldest(modern.waiting, _dropped)
 
 
 def _dropped(decision: ModernDecision) -> ModernDecision:
@@ -216,20 +203,19 @@ def _owner_in(item: ModernInput) -> str | None:
 
 def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> ChurnRow:
     """Start tracking the cost of a consumer group's decision; returns its row, with bounds of 0 if nothing moves."""
+    modern = state.modern
     if decision.group_type != CONSUMER:
-        state.modern.pauses = (
-            None  # a share group's partitions have several owners, and a streams group's tasks are not partitions
-        )
+        # A share group's partitions have several owners, and a streams group's tasks are not partitions.
+        modern.pauses = None
         return row
-    state.modern.pauses = state.modern.pauses or Pauses()
-    if decision.became_empty or state.modern.group is None:
-        forget(state.modern.pauses)
+    modern.pauses = modern.pauses or Pauses()
+    if decision.became_empty or modern.group is None:
+        forget(modern.pauses)
         return row
     if decision.before is None or not decision.exact:
-        state.modern.pauses = None  # the current owners may be unknown as well
+        modern.pauses = None  # the current owners may be unknown as well
         return msgspec.structs.replace(row, records_delayed_reason=OWNERS_UNKNOWN)
-    currents = state.modern.group.currents
-    return begin(state.modern.pauses, row, decision.before, decision.targets, currents, _arrived(state))
+    return begin(modern.pauses, row, decision.before, decision.targets, modern.group.currents, _arrived(state))
 
 
 def _arrived(state: GroupState) -> Arrived:
@@ -257,14 +243,21 @@ def _await_round(state: GroupState, pauses: Pauses, row: ChurnRow) -> None:
 def _churn_row(
     state: GroupState,
     decision: ModernDecision,
+    was: Before | None,
     before: int | None,
     moved: int | None,
     names: Mapping[str, str],
-    classic: MembershipRecord | None,
     context: Context,
 ) -> ChurnRow:
-    assert state.modern.incarnation is not None  # noqa: S101  # the decision belongs to one
+    """The decision's row, with its causes, and with how its members rebalanced."""
+    group = state.modern.group
+    assert group is not None  # noqa: S101  # it has just decided
+    kind = "migration" if state.modern.upgraded else "became_empty" if decision.became_empty else "rebalance"
+    skipped = generations_between(before, decision.epoch) if before is not None else None
     instances = {member.member_id: member.instance_id for member in decision.members}
+    # Members of the classic protocol in the group may rebalance eagerly.
+    all_new = all(member.classic_protocols is None for member in decision.members)
+    is_incremental = kind == "rebalance" and decision.group_type == CONSUMER and all_new
     with of_record(len(state.modern.waiting)):
         partitions_moved_optimal = least_moves_of_target(decision, names)
     return ChurnRow(
@@ -276,11 +269,11 @@ def _churn_row(
         record_time=decision.record_time,
         event_date=day_of(decision.record_time),
         revision=1,
-        kind="migration" if classic is not None else "became_empty" if decision.became_empty else "rebalance",
-        incarnation=state.modern.incarnation,
+        kind=kind,
+        incarnation=decision.incarnation,
         generation=decision.epoch,
         previous_generation=before,
-        generations_skipped=generations_between(before, decision.epoch) if before is not None else None,
+        generations_skipped=skipped,
         follows=None,
         protocol_type=decision.group_type,
         strategy=assignor_of(decision.assignors),
@@ -296,32 +289,11 @@ def _churn_row(
         join_completed_time=None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
+        causes=modern_causes(decision, was, group, names, migrated=kind == "migration", skipped=skipped),
+        rebalance_protocol="consumer" if is_incremental else None,
+        partitions_stopped_unmoved=0 if is_incremental else None,
         decided_time_min=context.made[0],
         decided_time_max=context.made[1],
-    )
-
-
-def _with_causes(
-    state: GroupState,
-    decision: ModernDecision,
-    was: Before | None,
-    names: Mapping[str, str],
-    row: ChurnRow,
-) -> ChurnRow:
-    """The decision's row with its causes, and with how its members rebalanced."""
-    group = state.modern.group
-    assert group is not None  # noqa: S101  # it has just decided
-    causes = modern_causes(
-        decision, was, group, names, migrated=row.kind == "migration", skipped=row.generations_skipped
-    )
-    # Members of the classic protocol in the group may rebalance eagerly.
-    all_new = all(member.classic_protocols is None for member in decision.members)
-    new_protocol = row.kind == "rebalance" and decision.group_type == CONSUMER and all_new
-    return msgspec.structs.replace(
-        row,
-        causes=causes,
-        rebalance_protocol="consumer" if new_protocol else None,
-        partitions_stopped_unmoved=0 if new_protocol else None,
     )
 
 

@@ -268,7 +268,7 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         incarnation: Its incarnation; None before the first decision.
         upgraded: It has just been upgraded from a classic group and has no decision yet.
         waiting: Decisions that no round has judged yet, oldest first.
-        unnamed: Decisions whose member rows wait for a round to name the topics, oldest first.
+        unnamed: How many of these, the newest, have no member rows yet: they wait for a round to name the topics.
         shown: The decision whose member rows were last written, reduced to what closing rows need.
         verdict: Verdict on its newest judged decision; None before the first.
         balance: Imbalance of its newest judged decision, and the lowest possible; None before the first.
@@ -284,7 +284,7 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     incarnation: int | None = None
     upgraded: bool = False
     waiting: list[ModernDecision] = []
-    unnamed: list[ModernDecision] = []
+    unnamed: int = 0
     shown: ModernDecision | None = None
     verdict: StandingVerdict | None = None
     balance: tuple[float | None, float | None] | None = None

@@ -15,6 +15,7 @@ from streaming.groups.kind import Ownership, Owning
 from streaming.groups.modern.group import ModernDecision, subscribing, subscriptions_of
 from streaming.groups.rows import MemberRow, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
+from streaming.groups.verdicts import WAITING_MAX
 from streaming.records import CONSUMER, SHARE, STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
 from streaming.times import day_of
 
@@ -62,28 +63,27 @@ def read_by_tasks(
     return tuple([TopicAssignment(topic, tuple(sorted(numbers))) for topic, numbers in sorted(read.items()) if numbers])
 
 
-def write_modern_members(state: GroupState, context: Context) -> None:
-    """Write the member rows of the decisions since the last round, with the topic names that rounds have shown.
+def write_modern_members(state: GroupState, context: Context, most: int = WAITING_MAX) -> None:
+    """Write the member rows of the oldest decisions that have none, with the topic names that rounds have shown.
 
     Also writes rows for static members that have come back under another id: if the subscription is the same, the
     coordinator makes no decision then (`GroupMetadataManager.replaceMember`).
     """
-    if not state.modern.unnamed:
-        _write_returned(state, context)
-        return
-    for told in state.modern.unnamed:
-        decision = told
+    modern = state.modern
+    unnamed = modern.waiting[len(modern.waiting) - modern.unnamed :][:most]
+    modern.unnamed -= len(unnamed)
+    for told in unnamed:
+        decision: ModernDecision | None = told
         if not told.exact:
-            now = as_it_is(state, told)
-            if now is None or told is not state.modern.unnamed[-1] or not state.members_known:
-                continue  # the next decision shows the members
-            decision = now
+            # Where compaction left only a part of a decision, the next one shows its members.
+            decision = as_it_is(state, told) if told is modern.waiting[-1] and state.members_known else None
+        if decision is None:
+            continue
         known = names_at(state, decision)
         rows = [_open_row(state, member, decision, known, context) for member in decision.members]
         context.rows.change_members(_last_rows(state, context), rows, decision.record, decision.record_time)
         # Only what closing rows need.
-        state.modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
-    state.modern.unnamed = []
+        modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
     _write_returned(state, context)
 
 
