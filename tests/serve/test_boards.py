@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -68,9 +69,15 @@ PAGES = (
 )
 
 
+@pytest.fixture(scope="module")
+def status_of(boards: Served) -> Callable[[str], int]:
+    """Status of an address, which many boards link to: each is asked for once."""
+    return cache(lambda target: boards.get(target).status)
+
+
 @pytest.mark.parametrize("target", PAGES)
 def test_a_board_has_nothing_inline_and_all_its_links_lead_somewhere_below_any_path(
-    boards: Served, target: str
+    boards: Served, status_of: Callable[[str], int], target: str
 ) -> None:
     seen = Seen(shown(boards, target))
     for tag, attrs in seen.tags:
@@ -84,7 +91,7 @@ def test_a_board_has_nothing_inline_and_all_its_links_lead_somewhere_below_any_p
             continue
         followed = urlsplit(urljoin(f"http://h/keel{target}", href))
         assert followed.path.startswith("/keel/"), href
-        assert boards.get(f"{followed.path.removeprefix('/keel')}?{followed.query}").status == 200, href
+        assert status_of(f"{followed.path.removeprefix('/keel')}?{followed.query}") == 200, href
 
 
 def test_what_fires_is_first_and_what_fired_says_for_how_long(boards: Served) -> None:

@@ -15,7 +15,7 @@ from tests.serve.running import EVENKEEL, get, pause, running
 pytestmark = pytest.mark.turn(6)
 
 
-def test_a_new_round_is_in_the_next_scrape_and_a_signal_ends_it(tmp_path: Path) -> None:
+def test_a_new_round_is_in_the_next_scrape_a_second_server_is_refused_and_a_signal_ends_it(tmp_path: Path) -> None:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g", lag=lambda at, _: at)])
     with running(tmp_path / "lake", tmp_path / "log", EVENKEEL_SERVE__TOKEN="t") as (address, process):
         assert get(f"{address}/metrics")[0] == 401
@@ -25,18 +25,13 @@ def test_a_new_round_is_in_the_next_scrape_and_a_signal_ends_it(tmp_path: Path) 
         while f"{line}{lake.last}\n" not in get(f"{address}/metrics", Authorization="Bearer t")[1]:
             assert process.poll() is None
             pause()
+        command = [EVENKEEL, "serve", "--lake", str(tmp_path / "lake"), "--listen", address.removeprefix("http://")]
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     told = (tmp_path / "log").read_text()
     assert f"the page is at {address}, with metrics and API, of the tables in {tmp_path / 'lake'}" in told
     assert "Traceback" not in told
-
-
-def test_a_taken_port_is_told_in_a_sentence(tmp_path: Path) -> None:
-    MadeLake(tmp_path / "lake", [])
-    with running(tmp_path / "lake", tmp_path / "log") as (address, _):
-        command = [EVENKEEL, "serve", "--lake", str(tmp_path / "lake"), "--listen", address.removeprefix("http://")]
-        second = subprocess.run(command, capture_output=True, text=True, check=False)
     assert second.returncode == 2
     assert second.stderr.startswith("The server cannot listen on 127.0.0.1:")
     assert second.stderr.count("\n") == 1

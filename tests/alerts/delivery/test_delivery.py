@@ -180,6 +180,7 @@ def _started(lake: Lake, log: Path, **targets: str) -> subprocess.Popen[bytes]:
         )
 
 
+@pytest.mark.nightly
 def test_an_alerter_killed_between_decision_and_answer_sends_again_with_the_same_id(lake: Lake) -> None:
     log = lake.folder / "alerter.log"
     with Receiver() as receiver:

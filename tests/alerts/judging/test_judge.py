@@ -144,7 +144,6 @@ def _cuts(name: str) -> list[list[int]]:
         ("each alone", False),
         ("all at once", False),
         ("uneven gulps", False),
-        ("each alone", True),
         ("two halves", True),
     ],
     ids=lambda given: {True: "a new alerter for each look", False: "one alerter"}.get(given, given),
