@@ -41,8 +41,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Where several processes share the tests (`--dist loadgroup`): keep groups whole, and let the longest begin first.
 
     A group is a module, or what the mark `xdist_group` names, so that what is expensive to set up is set up once. Its
-    turn is the earliest `turn` of its tests: 0 for the long tests of `make soak`, 1 for the recorded run, which takes
-    two minutes to play, 2 to 5 for others of half a minute or more, 6 for those above ten seconds.
+    turn is the earliest `turn` of its tests: 0 for the long tests of `make soak`, 1 for the recorded run and for that
+    of the installed wheel, which begin with two minutes of set-up, 2 to 5 for others of half a minute or more, 6 for
+    those above ten seconds.
     """
     if not hasattr(config, "workerinput"):
         return

@@ -30,7 +30,7 @@ pytest_plugins = ("tests.installed",)
 
 _ROOT = Path(__file__).resolve().parent.parent
 
-pytestmark = [pytest.mark.xdist_group("installed"), pytest.mark.turn(2)]
+pytestmark = [pytest.mark.xdist_group("installed"), pytest.mark.turn(1)]
 
 
 def test_it_holds_every_file_that_the_code_reads_and_no_package_of_an_everyday_name(installed: Installed) -> None:

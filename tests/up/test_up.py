@@ -42,7 +42,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(900),
     pytest.mark.xdist_group("installed"),
-    pytest.mark.turn(2),
+    pytest.mark.turn(1),
 ]
 
 _SECRET = "correct-horse-battery-staple"
