@@ -37,10 +37,8 @@ from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
 from assignors.exceptions import (
     AssignorError,
     BadGroup,
-    BadPartitionCount,
     BadStrategy,
     CannotTell,
-    DuplicateMember,
     LeaderWouldFail,
     TooMuchWork,
     UnknownLibrary,
@@ -50,7 +48,9 @@ from assignors.measures.invariants import (
     BEYOND_COUNT,
     DOUBLY_ASSIGNED,
     NOT_SUBSCRIBED,
+    BrokenPromise,
     Violation,
+    broken_promises,
     violations,
 )
 from assignors.measures.measure import (
@@ -65,7 +65,6 @@ from assignors.measures.measure import (
     optimal_moves,
 )
 from assignors.measures.outcomes import Bounds, Outcome, what_if
-from assignors.measures.promises import BrokenPromise, broken_promises
 from assignors.model import Group, Subscription
 from assignors.registry import assign, find_strategy, known_strategies, strategy_named
 from assignors.strategy import CUSTOM, JAVA, Era, Library, PartitionRacks, Strategy, parse_library
@@ -80,7 +79,6 @@ __all__ = [
     "Assignment",
     "AssignorError",
     "BadGroup",
-    "BadPartitionCount",
     "BadStrategy",
     "Balance",
     "Bounds",
@@ -89,7 +87,6 @@ __all__ = [
     "CustomStrategies",
     "CustomStrategy",
     "Difference",
-    "DuplicateMember",
     "Era",
     "Group",
     "LeaderWouldFail",

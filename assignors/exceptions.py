@@ -28,15 +28,7 @@ class UnknownLibrary(AssignorError):
 
 
 class BadGroup(AssignorError):
-    """The input is not a group that a leader could have seen."""
-
-
-class DuplicateMember(BadGroup):
-    """The same member id occurs twice in one group."""
-
-
-class BadPartitionCount(BadGroup):
-    """A partition count is not a number that Kafka can have."""
+    """The input is not one that a leader, a broker or a client could have had; the text says what is wrong with it."""
 
 
 class CannotTell(AssignorError):
@@ -85,22 +77,6 @@ class LeaderWouldFail(AssignorError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-class BadUuid(BadGroup):
-    """A topic id is not a UUID."""
-
-
-class BadTarget(BadGroup):
-    """A previous target that no record could contain: a topic twice, or a partition that is not an int32."""
-
-
-class BadQueue(BadGroup):
-    """A queue that no broker could have."""
-
-
-class BadOption(BadGroup):
-    """An option with which the strategy's class cannot be constructed, or that it does not accept."""
 
 
 class CallWouldFail(AssignorError):

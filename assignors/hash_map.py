@@ -8,8 +8,8 @@ table early or turns the bucket into a tree. This does not happen by accident, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, permutations
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice, permutations, product
 from typing import TypeVar
 
 import numpy as np
@@ -127,11 +127,16 @@ def names_in_hash_order(names: Sequence[str]) -> list[str]:
     return [listed[position] for position in in_hash_set(string_hashes(listed), len(names))]
 
 
-def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
-    """All possible orders of members in a HashMap of default capacity, over all orders of insertion.
+def member_orders(member_ids: Iterable[str], most: int) -> list[list[str]]:
+    """Possible orders of members in a HashMap of default capacity, over all orders of insertion.
 
-    Only members that share a bucket can have several orders. A coordinator inserts them in the order of a
-    `TimelineHashMap`, which no record shows, so a comparison with its log tries all of these; mostly there is one.
+    Only members that share a bucket can have several orders; those of the last bucket change fastest. A coordinator
+    inserts members in the order of a `TimelineHashMap`, which no record shows, so a comparison with its log tries
+    these; mostly there is one.
+
+    Args:
+        member_ids: The members.
+        most: The number of orders that are wanted: eight members of one bucket alone have 40,320.
 
     Raises:
         CannotTell: A bucket is too full.
@@ -142,7 +147,8 @@ def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
     buckets: dict[int, list[str]] = {}
     for position in _in_table(codes, size):
         buckets.setdefault(_spread(codes[position]) & (size - 1), []).append(listed[position])
-    yield from map(list, map(chain.from_iterable, _every_order(list(buckets.values()))))
+    turned = [list(islice(permutations(bucket), most)) for bucket in buckets.values()]
+    return [list(chain.from_iterable(order)) for order in islice(product(*turned), most)]
 
 
 def first_in_set(codes: Mapping[_Key, int], largest: int) -> _Key:
@@ -179,27 +185,3 @@ def _refuse_trees(codes: Codes, size: int) -> None:
 def _buckets(codes: Codes, size: int) -> NDArray[np.int64]:
     spread = np.asarray(codes, dtype=np.uint32)
     return ((spread ^ (spread >> 16)) & np.uint32(size - 1)).astype(np.int64)
-
-
-def _every_order(buckets: Sequence[Sequence[str]]) -> Iterator[Sequence[Sequence[str]]]:
-    """Every order of every bucket; the last bucket's changes fastest.
-
-    `itertools.product` would build all orders of each bucket before it yields the first: eight keys have 40,320, and
-    anyone can fill a group with members whose ids share buckets.
-    """
-    now = list(buckets)
-    turning = [number for number, bucket in enumerate(buckets) if len(bucket) > 1]
-    left = {number: permutations(buckets[number]) for number in turning}
-    for number in turning:
-        now[number] = next(left[number])
-    while True:
-        yield now
-        for number in reversed(turning):
-            following = next(left[number], None)
-            if following is not None:
-                now[number] = following
-                break
-            left[number] = permutations(buckets[number])
-            now[number] = next(left[number])
-        else:
-            return

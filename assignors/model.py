@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assignors.exceptions import BadPartitionCount, DuplicateMember
+from assignors.exceptions import BadGroup
 
 TopicPartitions = Sequence[tuple[str, tuple[int, ...]]]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...), a tuple or `PackedPartitions`."""
@@ -54,8 +54,8 @@ class Group:
         leader: Member id of the leader, for libraries that deal the leader's own topics only; None when unknown.
 
     Raises:
-        DuplicateMember: A member id occurs twice.
-        BadPartitionCount: A count is negative or not a whole number, or their sum is above `MAX_PARTITIONS`.
+        BadGroup: A member id occurs twice, a count is negative or not a whole number, or the counts
+            together are above `MAX_PARTITIONS`.
     """
 
     members: tuple[Subscription, ...]
@@ -66,24 +66,9 @@ class Group:
     _by_id: dict[str, Subscription] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        by_id = {member.member_id: member for member in self.members}
-        if len(by_id) != len(self.members):
-            seen: set[str] = set()
-            for member in self.members:
-                if member.member_id in seen:
-                    message = f"Member {member.member_id!r} appears twice in the group: list each member once."
-                    raise DuplicateMember(message)
-                seen.add(member.member_id)
-        total = 0
-        for topic, count in self.partitions_per_topic.items():
-            if type(count) is not int or not 0 <= count <= MAX_PARTITIONS:
-                message = f"Topic {topic!r} has the partition count {count!r}: give 0 to {MAX_PARTITIONS}."
-                raise BadPartitionCount(message)
-            total += count
-        if total > MAX_PARTITIONS:
-            message = f"The group's topics have {total} partitions in total: the limit is {MAX_PARTITIONS}."
-            raise BadPartitionCount(message)
-        object.__setattr__(self, "_by_id", by_id)
+        require_once(member.member_id for member in self.members)
+        require_counts(self.partitions_per_topic)
+        object.__setattr__(self, "_by_id", {member.member_id: member for member in self.members})
 
     def member(self, member_id: str) -> Subscription | None:
         """The member with this id, or None."""
@@ -100,3 +85,26 @@ def topics_listed(members: Iterable[Subscription]) -> list[tuple[str, ...]]:
             last = known.setdefault(member.topics, member.topics)
         result.append(last)
     return result
+
+
+def require_once(member_ids: Iterable[str]) -> None:
+    """Refuse a group that lists a member twice; raises BadGroup."""
+    seen: set[str] = set()
+    for member_id in member_ids:
+        if member_id in seen:
+            message = f"Member {member_id!r} appears twice in the group: list each member once."
+            raise BadGroup(message)
+        seen.add(member_id)
+
+
+def require_counts(counts: Mapping[str, int]) -> None:
+    """Refuse partition counts, by topic, that no cluster could have; raises BadGroup."""
+    total = 0
+    for topic, count in counts.items():
+        if type(count) is not int or not 0 <= count <= MAX_PARTITIONS:
+            message = f"Topic {topic!r} has the partition count {count!r}: give 0 to {MAX_PARTITIONS}."
+            raise BadGroup(message)
+        total += count
+    if total > MAX_PARTITIONS:
+        message = f"The group's topics have {total} partitions in total: the limit is {MAX_PARTITIONS}."
+        raise BadGroup(message)

@@ -8,10 +8,20 @@ from __future__ import annotations
 from assignors.assignment import Assignment
 from assignors.clients import other_clients, roundrobin
 from assignors.clients import range as ranges
-from assignors.clients.sticky import franz_go, java, kafka_python, krafka, librdkafka
+from assignors.clients.sticky import java, kafka_python, librdkafka, own_algorithms
 from assignors.exceptions import CannotTell, UnknownStrategy
 from assignors.model import Group
-from assignors.strategy import JAVA, KAFKA_PYTHON, Era, Library, PartitionRacks, Recompute, Strategy, parse_library
+from assignors.strategy import (
+    JAVA,
+    KAFKA_PYTHON,
+    Era,
+    Library,
+    PartitionRacks,
+    Recompute,
+    Release,
+    Strategy,
+    parse_library,
+)
 from assignors.work import is_limited, spend
 
 
@@ -22,11 +32,10 @@ def _not_recomputed(reason: str) -> Recompute:
     return refuse
 
 
-def _of_java(behaviours: tuple[java.Behaviour, ...], *, cooperative: bool) -> tuple[Era, ...]:
-    ends = [*(behaviour.since for behaviour in behaviours[1:]), None]
+def _of_java(releases: tuple[Release, ...], *, cooperative: bool) -> tuple[Era, ...]:
     return tuple(
-        Era(JAVA, java.leader(behaviour, cooperative=cooperative), since=behaviour.since, before=before)
-        for behaviour, before in zip(behaviours, ends, strict=True)
+        Era(JAVA, java.leader(since, cooperative=cooperative), since=since, before=before)
+        for since, before in zip(releases, (*releases[1:], None), strict=True)
     )
 
 
@@ -88,8 +97,7 @@ STICKY = Strategy(
             since=(0, 11),
             before=(2, 4),
         ),
-        # `sticky` never uses the generation field, so 3.4.0 is the same as 3.0.
-        *_of_java(tuple(b for b in java.BEHAVIOURS if b.since != (3, 4)), cooperative=False),
+        *_of_java(java.OF_STICKY, cooperative=False),
         Era(
             KAFKA_PYTHON,
             _not_recomputed("kafka-python's sticky before 3.0 is not recomputed"),
@@ -99,8 +107,8 @@ STICKY = Strategy(
         Era(KAFKA_PYTHON, kafka_python.sticky_before_3_0_12, since=(3,), before=(3, 0, 12)),
         Era(KAFKA_PYTHON, kafka_python.sticky, since=(3, 0, 12)),
         Era("aiokafka", kafka_python.aiokafka, since=(0, 9)),
-        Era("franz-go", franz_go.leader(cooperative=False, aware=False), since=(1, 15, 2), before=(1, 21)),
-        Era("franz-go", franz_go.leader(cooperative=False, aware=True), since=(1, 21)),
+        Era("franz-go", own_algorithms.franz_go(cooperative=False, aware=False), since=(1, 15, 2), before=(1, 21)),
+        Era("franz-go", own_algorithms.franz_go(cooperative=False, aware=True), since=(1, 21)),
     ),
     otherwise="this library's sticky is not recomputed",
     gives_unsubscribed=("kafka_client",),
@@ -108,7 +116,7 @@ STICKY = Strategy(
 COOPERATIVE_STICKY = Strategy(
     name="cooperative-sticky",
     eras=(
-        *_of_java(java.BEHAVIOURS, cooperative=True),
+        *_of_java(java.OF_COOPERATIVE, cooperative=True),
         Era(
             "librdkafka",
             _not_recomputed("librdkafka before 2.2 has another cooperative-sticky, which is not recomputed"),
@@ -119,9 +127,9 @@ COOPERATIVE_STICKY = Strategy(
         Era("librdkafka", librdkafka.from_2_6_1, since=(2, 6, 1)),
         Era(KAFKA_PYTHON, kafka_python.cooperative_before_3_0_12, since=(3,), before=(3, 0, 12)),
         Era(KAFKA_PYTHON, kafka_python.cooperative, since=(3, 0, 12)),
-        Era("franz-go", franz_go.leader(cooperative=True, aware=False), since=(1, 15, 2), before=(1, 21)),
-        Era("franz-go", franz_go.leader(cooperative=True, aware=True), since=(1, 21)),
-        Era("krafka", krafka.cooperative, since=(0, 27)),
+        Era("franz-go", own_algorithms.franz_go(cooperative=True, aware=False), since=(1, 15, 2), before=(1, 21)),
+        Era("franz-go", own_algorithms.franz_go(cooperative=True, aware=True), since=(1, 21)),
+        Era("krafka", own_algorithms.krafka_cooperative, since=(0, 27)),
     ),
     otherwise="this library's cooperative-sticky is not recomputed",
     # librdkafka leaves partitions that nobody else may have with their owner.

@@ -2,8 +2,8 @@
 
 A strategy notes its stages where it computes them, so an explanation is made from the computation itself and not from a
 second one. Without `tracing` nothing is kept. Strategies that deal everything afresh note finished steps
-(`assignors.steps`). The notes below are raw: sticky strategies speak of members and partitions by their numbers in the
-`IndexedGroup` of the last `Believed`, and `assignors.explain` translates them.
+(`assignors.steps`). The notes below are raw: sticky strategies of clients speak of members and partitions by their
+numbers in the `IndexedGroup` of the last `Believed`, and `assignors.explain` translates them.
 """
 
 from __future__ import annotations
@@ -40,76 +40,36 @@ class Believed:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Partitions that each member keeps of those that it owned; `in_racks` where it may keep only those in its rack."""
-
-    lists: Sequence[Numbers]
-    in_racks: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Partitions given to members, in order; `why` as in `assignors.steps.WHYS`."""
-
-    why: str
-    partitions: Numbers
-    takers: Numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """A partition that is about to move, or another one of its topic in its place; `why` as in `MOVES`."""
-
-    partition: int
-    target: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A partition moved."""
-
-    partition: int
-    source: int
-    target: int
-    why: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Undone:
-    """All moves since the last `Given` were taken back."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldBack:
-    """Partitions left out of an assignment, with the member they were meant for."""
-
-    partitions: Numbers
-    members: Numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Untold:
-    """A computation whose steps are not noted, with the reason."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class OnServer:
-    """A step of a broker's assignor, by names: partitions are (topic id, partition).
+class Note:
+    """One stage of a computation that lets members keep partitions.
 
     Attributes:
-        kind: "kept", "over" (given up because of the quota), "given" or "moved".
-        why: As in `assignors.steps`.
-        places: (topic id, partition, member id) in order.
+        kind: "kept"; "over" (given up because of a share); "given"; "meant" (about to move, or another one of its topic
+            in its place); "moved"; "undone" (all moves since the last "given" were taken back); "held_back" (left out
+            of the assignment); "untold" (the steps of the computation are not noted).
+        why: For "given", "meant" and "moved" as in `assignors.explain.sticky_steps`; for "kept" "rack" where a member
+            may keep only those in its rack; for "untold" the reason.
+        places: (partition, member) in order. A broker's assignor names both: ((topic id, number), member id).
         source: The member that the partitions come from, for "moved".
     """
 
     kind: str
-    why: str
-    places: Sequence[tuple[str, int, str]]
-    source: str | None = None
+    why: str = ""
+    places: Sequence[tuple[Any, Any]] = ()
+    source: Any = None
+
+
+def note_kept(lists: Sequence[Numbers], *, in_racks: bool) -> None:
+    """Note what each member keeps; `in_racks` where it may keep only those in its rack."""
+    note(
+        lambda: [
+            Note(
+                "kept",
+                "rack" if in_racks else "",
+                [(partition, member) for member, ids in enumerate(lists) for partition in ids],
+            )
+        ]
+    )
 
 
 _notes: ContextVar[list[object] | None] = ContextVar("notes", default=None)

@@ -11,12 +11,9 @@ from __future__ import annotations
 
 from assignors.brokers.model import ServerGroup, ServerMember, ServerTopic, Target, Uuid, uuid_of
 from assignors.brokers.registry import assign_on_server, known_server_strategies
-from assignors.exceptions import BadTarget, BadUuid
 from assignors.hash_map import member_orders, names_in_hash_order
 
 __all__ = [
-    "BadTarget",
-    "BadUuid",
     "ServerGroup",
     "ServerMember",
     "ServerTopic",

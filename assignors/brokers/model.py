@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from assignors.exceptions import BadPartitionCount, BadTarget, BadUuid, DuplicateMember
+from assignors.exceptions import BadGroup
 from assignors.hash_map import in_hash_order
-from assignors.model import MAX_PARTITIONS
+from assignors.model import require_counts, require_once
 
 _LENGTH = 16
 _SIGN = 1 << 63
@@ -42,7 +42,7 @@ def uuid_of(text: str) -> Uuid:
     """Parse Kafka's text form; padding is ignored, as in `Uuid.fromString`.
 
     Raises:
-        BadUuid: The text is not a UUID.
+        BadGroup: The text is not a UUID.
     """
     stripped = text.rstrip("=")
     try:
@@ -51,7 +51,7 @@ def uuid_of(text: str) -> Uuid:
         data = b""
     if len(data) != _LENGTH:
         message = f"Topic id {text[:100]!r} is not a UUID: give 16 bytes in URL-safe base64, as Kafka prints them."
-        raise BadUuid(message)
+        raise BadGroup(message)
     most, least = int.from_bytes(data[:8], "big"), int.from_bytes(data[8:], "big")
     mixed = most ^ least
     return Uuid(
@@ -121,10 +121,9 @@ class ServerGroup:
         least_work: Units of work that any assignor needs (`assignors.work`): it walks members, topics and targets.
 
     Raises:
-        DuplicateMember: A member id occurs twice.
-        BadPartitionCount: A count is negative or not a whole number, or their sum is above `MAX_PARTITIONS`.
-        BadUuid: A topic id is not a UUID, or two topics have the same one.
-        BadTarget: A target contains a topic twice, or a partition that is not an int32.
+        BadGroup: A member id occurs twice; a count is negative or not a whole number, or the counts together are above
+            `MAX_PARTITIONS`; a topic id is not a UUID, or two topics have the same one; a target contains a topic
+            twice, or a partition that is not an int32.
     """
 
     members: tuple[ServerMember, ...]
@@ -135,36 +134,20 @@ class ServerGroup:
     _subscribed: dict[tuple[str, ...], tuple[Uuid, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        require_once(member.member_id for member in self.members)
+        require_counts({name: topic.partitions for name, topic in self.topics.items()})
         uuids = _Uuids()
-        seen: set[str] = set()
-        walked = 0
         for member in self.members:
-            walked += 2 + len(member.topics) // 4 + len(member.target)
-            if member.member_id in seen:
-                message = f"Member {member.member_id!r} appears twice in the group: list each member once."
-                raise DuplicateMember(message)
-            seen.add(member.member_id)
             if len({uuids[topic_id].text for topic_id, _ in member.target}) != len(member.target):
                 message = f"A topic appears twice in the target of member {member.member_id!r}: the broker refuses it."
-                raise BadTarget(message)
-        walked += _check_partitions(self.members) // 4
-        ids: dict[str, Uuid] = {}
-        counts: dict[str, int] = {}
-        for name, topic in self.topics.items():
-            uuid = uuids[topic.topic_id]
-            if uuid.text in counts:
-                message = f"Topic id {uuid.text} appears twice: each topic has its own."
-                raise BadUuid(message)
-            if type(topic.partitions) is not int or not 0 <= topic.partitions <= MAX_PARTITIONS:
-                message = f"Topic {name!r} has the partition count {topic.partitions!r}: give 0 to {MAX_PARTITIONS}."
-                raise BadPartitionCount(message)
-            ids[name] = uuid
-            counts[uuid.text] = topic.partitions
-        if sum(counts.values()) > MAX_PARTITIONS:
-            message = (
-                f"The group's topics have {sum(counts.values())} partitions in total: the limit is {MAX_PARTITIONS}."
-            )
-            raise BadPartitionCount(message)
+                raise BadGroup(message)
+        walked = _check_partitions(self.members) // 4
+        walked += sum(2 + len(member.topics) // 4 + len(member.target) for member in self.members)
+        ids = {name: uuids[topic.topic_id] for name, topic in self.topics.items()}
+        counts = {ids[name].text: topic.partitions for name, topic in self.topics.items()}
+        if len(counts) < len(ids):
+            message = "Two topics have one topic id: each topic has its own."
+            raise BadGroup(message)
         subscribed = {
             names: tuple(ids[name] for name in dict.fromkeys(names) if name in ids)
             for names in {member.topics for member in self.members}
@@ -207,4 +190,4 @@ def _check_partitions(members: tuple[ServerMember, ...]) -> int:
         if -_INT32 <= lowest <= highest < _INT32:
             return size
     message = "A partition of a previous target is not an int32 number, which no record can contain."
-    raise BadTarget(message)
+    raise BadGroup(message)

@@ -6,15 +6,16 @@ rest is cut into blocks; since then there is no stickiness. No racks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import filterfalse
 
-from assignors.assignment import Assignment, Partitions
+from assignors.assignment import Assignment, PartitionId, Partitions
 from assignors.blocks import Blocks, group_by_kind, in_blocks, places_by_topic
 from assignors.brokers.model import ServerGroup, ServerMember, texts_of
 from assignors.exceptions import LeaderWouldFail
 from assignors.order import utf16
 from assignors.steps import CutIntoBlocks, Ordered
-from assignors.trace import OnServer, note, notes
+from assignors.trace import Note, note, notes
 
 
 def cut_ranges(group: ServerGroup) -> Assignment:
@@ -85,27 +86,26 @@ def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
         had_here = {member_id: had[member_id].get(topic_id, []) for member_id in takers[topic_id]}
         dealt = _deal(group.counts[topic_id], had_here)
         if (log := notes()) is not None:
-            log += _notes_of(topic_id, had_here, dealt)
+            log += [of_topic for of_topic in _notes_of(topic_id, had_here, dealt) if of_topic.places]
         for member_id, partitions in dealt.items():
             if partitions:
                 result[member_id][topic_id] = partitions
     return result
 
 
-def _notes_of(topic_id: str, had: dict[str, list[int]], dealt: dict[str, list[int]]) -> list[OnServer]:
+def _notes_of(topic_id: str, had: dict[str, list[int]], dealt: dict[str, list[int]]) -> Iterator[Note]:
     """What one topic's members kept, gave up and got."""
-    steps = []
+
+    def places(member_id: str, partitions: Iterable[int]) -> list[tuple[PartitionId, str]]:
+        return [((topic_id, partition), member_id) for partition in partitions]
+
     for member_id, partitions in had.items():
-        stays = set(partitions).intersection(dealt[member_id])
         # One that a member gave up and got again counts as kept: it has it before and after.
-        steps.append(OnServer("kept", "share", [(topic_id, p, member_id) for p in partitions if p in stays]))
-        steps.append(
-            OnServer("over", "share_of_topic", [(topic_id, p, member_id) for p in partitions if p not in stays])
-        )
+        stays = set(partitions).intersection(dealt[member_id])
+        yield Note("kept", "share", places(member_id, filter(stays.__contains__, partitions)))
+        yield Note("over", "share_of_topic", places(member_id, filterfalse(stays.__contains__, partitions)))
     for member_id, partitions in dealt.items():
-        new = [p for p in partitions if p not in set(had[member_id])]
-        steps.append(OnServer("given", "fill_topic", [(topic_id, p, member_id) for p in new]))
-    return [step for step in steps if step.places]
+        yield Note("given", "fill_topic", places(member_id, filterfalse(had[member_id].__contains__, partitions)))
 
 
 def _deal(count: int, had: dict[str, list[int]]) -> dict[str, list[int]]:

@@ -12,10 +12,10 @@ from itertools import cycle, islice
 
 import numpy as np
 
-from assignors.assignment import Assignment
+from assignors.assignment import Assignment, PartitionId
 from assignors.brokers.model import ServerGroup, Uuid
 from assignors.brokers.uniform_owners import NOBODY, CurrentOwners, assignment, kept
-from assignors.trace import OnServer, note, notes
+from assignors.trace import Note, note, notes
 from assignors.work import spend
 
 
@@ -119,7 +119,7 @@ def deal_and_balance(group: ServerGroup) -> Assignment:
         CannotTell: We cannot follow the order of the member map.
     """
     current = kept(group)
-    note(lambda: [OnServer("kept", "subscribed", _owned_now(current))])
+    note(lambda: [Note("kept", "subscribed", _owned_now(current))])
 
     def in_order(topic: str) -> tuple[float, int, Uuid]:
         # Most partitions per subscriber first, then fewest subscribers, then by id.
@@ -132,15 +132,15 @@ def deal_and_balance(group: ServerGroup) -> Assignment:
     return assignment(current)
 
 
-def _owned_now(current: CurrentOwners) -> list[tuple[str, int, str]]:
+def _owned_now(current: CurrentOwners) -> list[tuple[PartitionId, str]]:
     owned = [
-        (topic, partition, current.member_ids[owner])
+        ((topic, partition), current.member_ids[owner])
         for topic, owners in current.owners.items()
         for partition, owner in enumerate(owners.tolist())
         if owner != NOBODY
     ]
     ghosts = [
-        (topic, partition, current.member_ids[owner])
+        ((topic, partition), current.member_ids[owner])
         for (topic, owner), partitions in current.ghosts.items()
         for partition in sorted(partitions)
     ]
@@ -160,7 +160,7 @@ def _deal_the_rest(current: CurrentOwners, topics: Sequence[str]) -> None:
             if (log := notes()) is not None:
                 ids = current.member_ids
                 dealt = zip(free.tolist(), takers, strict=True)
-                log.append(OnServer("given", "least", [(topic, p, ids[taker]) for p, taker in dealt]))
+                log.append(Note("given", "least", [((topic, p), ids[taker]) for p, taker in dealt]))
             current.changed[topic].update(takers)
 
 
@@ -212,8 +212,8 @@ def _balance_topic(current: CurrentOwners, topic: str, even: dict[int, int]) -> 
         if balancer.balanced:
             break
         if (log := notes()) is not None:
-            taken = (topic, partition, current.member_ids[taker])
-            log.append(OnServer("moved", "balance", [taken], source=current.member_ids[giver]))
+            taken = (topic, partition), current.member_ids[taker]
+            log.append(Note("moved", "balance", [taken], current.member_ids[giver]))
         current.give(topic, partition, taker)
         moved = True
     return moved

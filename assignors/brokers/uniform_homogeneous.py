@@ -17,7 +17,7 @@ from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_map, in_hash_set
 from assignors.steps import Shares
-from assignors.trace import OnServer, notes
+from assignors.trace import Note, notes
 
 _Piece = tuple[str, Sequence[int]]
 
@@ -68,12 +68,12 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
                 kept = walked[:lack]
                 rest.append((topic_id, walked[lack:]))
                 if log is not None:
-                    log.append(OnServer("over", "share", [(topic_id, p, member_id) for p in walked[lack:]]))
+                    log.append(Note("over", "share", [((topic_id, p), member_id) for p in walked[lack:]]))
             lack -= len(kept)
             if kept:
                 result[member_id][topic_id] = kept
                 if log is not None:
-                    log.append(OnServer("kept", "share", [(topic_id, p, member_id) for p in kept]))
+                    log.append(Note("kept", "share", [((topic_id, p), member_id) for p in kept]))
         if extra and not (gives_back and lack > 0 and len(order) - position > extras):
             extras -= 1
         elif extra:
@@ -150,7 +150,7 @@ def _fill(
             start += len(part)
             lack -= len(part)
             if part and (log := notes()) is not None:
-                log.append(OnServer("given", "fill", [(topic_id, p, member_id) for p in part]))
+                log.append(Note("given", "fill", [((topic_id, p), member_id) for p in part]))
             earlier = owned.get(topic_id)
             owned[topic_id] = part if earlier is None else list(dict.fromkeys(chain(earlier, part)))
     if start < len(piece) or any(piece for _, piece in pieces):

@@ -19,7 +19,7 @@ from assignors.brokers.model import ServerGroup, texts_of
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.hash_map import in_hash_map
 from assignors.order import utf16
-from assignors.trace import OnServer, note
+from assignors.trace import Note, note
 from assignors.work import spend
 
 # Limit for the steps of the balance check, which the class repeats after every move, over all moves: about ten seconds
@@ -222,7 +222,7 @@ class _Dealing:
     def _note(self, kind: str, why: str, topic: str, partition: int, number: int, source: int | None = None) -> None:
         ids = self.member_ids
         owner = None if source is None else ids[source]
-        note(lambda: [OnServer(kind, why, [(topic, partition, ids[number])], owner)])
+        note(lambda: [Note(kind, why, [((topic, partition), ids[number])], owner)])
 
     def _first(self, numbers: Iterable[int]) -> int:
         return min(numbers, key=lambda number: (self._sizes[number], self._rank[number]))

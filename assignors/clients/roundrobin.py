@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from assignors.assignment import Assignment
 from assignors.blocks import Blocks, in_blocks, takers_by_topic
 from assignors.clients.other_clients import every_order
-from assignors.clients.patterns import without_patterns
-from assignors.clients.range import Order
+from assignors.clients.range import Order, without_patterns
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription, topics_listed
 from assignors.order import (

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from assignors import trace
 from assignors.assignment import Assignment, PartitionId
 from assignors.brokers import ServerGroup
-from assignors.explain.clients import CannotExplainError, Facts, dealt_steps
-from assignors.explain.sticky_steps import Given, GivenUp, Kept, Moved
+from assignors.explain.clients import CannotExplainError, Changes, Facts, dealt_steps
+from assignors.explain.sticky_steps import GivenUp, Kept
 from assignors.steps import CutIntoBlocks, Shares, Step
 from assignors.strategy import Release
+from assignors.trace import Note
 
 _RULES = {
     "server-range": (
@@ -82,14 +82,12 @@ def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> l
             for note in notes
         )
         return dealt_steps(list(cuts), facts)
-    shares = [note for note in notes if isinstance(note, Shares)]
-    taken = [note for note in notes if isinstance(note, trace.OnServer)]
+    taken = [_named(note, named) for note in notes if isinstance(note, Note)]
     # One step for all topics, although some releases decide topic by topic what members keep: it reads more easily.
     kept: dict[str, dict[PartitionId, None]] = {member: {} for member in facts.topics}
     given_up: dict[tuple[str, str], list[PartitionId]] = {}
     for note in taken:
-        for topic_id, number, member in note.places:
-            partition = named.get(topic_id, topic_id), number
+        for partition, member in note.places:
             if note.kind == "kept":
                 kept[member][partition] = None
             elif note.kind == "over":
@@ -102,33 +100,21 @@ def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> l
             lost = sorted(p for p in claimed if p[0] in facts.counts and p[0] not in facts.topics[member])
             if lost:
                 given_up[member, "subscription"] = lost
-    return [
-        *shares,
-        *(Kept(m, tuple(mine), max(_had(facts, m), len(mine))) for m, mine in kept.items() if mine),
-        *(GivenUp(member, tuple(dict.fromkeys(lost)), why) for (member, why), lost in given_up.items()),
-        *_changes(taken, named, {member: len(mine) for member, mine in kept.items()}),
-    ]
-
-
-def _changes(taken: Sequence[trace.OnServer], named: dict[str, str], sizes: dict[str, int]) -> list[Step]:
-    """What is given and moved, with the numbers that the members had just before each."""
-    result: list[Step] = []
+    result: list[Step] = [note for note in notes if isinstance(note, Shares)]
+    result += [Kept(m, tuple(mine), max(_had(facts, m), len(mine))) for m, mine in kept.items() if mine]
+    result += [GivenUp(member, tuple(dict.fromkeys(lost)), why) for (member, why), lost in given_up.items()]
+    changes = Changes({member: len(mine) for member, mine in kept.items()})
     for (kind, why), part in groupby(taken, key=lambda note: (note.kind, note.why)):
-        given, before = [], []
-        for note in part:
-            for topic_id, number, member in note.places:
-                partition = named.get(topic_id, topic_id), number
-                if kind == "given":
-                    given.append((partition, member))
-                    before.append(sizes[member])
-                    sizes[member] += 1
-                elif note.source is not None:
-                    result.append(Moved(partition, note.source, member, sizes[note.source], sizes[member], why))
-                    sizes[note.source] -= 1
-                    sizes[member] += 1
-        if given:
-            result.append(Given(why, tuple(given), tuple(before)))
+        if kind == "given":
+            result += changes.given(why, part)
+        elif kind == "moved":
+            result += [changes.moved(note, why) for note in part]
     return result
+
+
+def _named(note: Note, topics: Mapping[str, str]) -> Note:
+    places = [((topics.get(topic_id, topic_id), number), member) for (topic_id, number), member in note.places]
+    return replace(note, places=places)
 
 
 def _had(facts: Facts, member: str) -> int:

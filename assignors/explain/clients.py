@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from assignors import trace
 from assignors.assignment import PartitionId
 from assignors.clients.sticky import claimed_partitions
 from assignors.explain.sticky_steps import (
@@ -23,6 +23,8 @@ from assignors.explain.sticky_steps import (
 from assignors.model import Group
 from assignors.steps import GivenBack, Shares, Step
 from assignors.strategy import JAVA, Library, PartitionRacks, Release
+from assignors.trace import Believed, Note
+from assignors.words import grouped
 
 _RULES = {
     "range": (
@@ -115,96 +117,118 @@ def dealt_steps(notes: Sequence[object], _facts: Facts) -> list[Step]:
     return [note for note in notes if isinstance(note, Step)]
 
 
+class Changes:
+    """Makes the steps that give and move, with the numbers of partitions that the members had just before each.
+
+    Attributes:
+        sizes: How many partitions each member has now.
+    """
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self.sizes = sizes
+
+    def given(self, why: str, notes: Iterable[Note]) -> list[Step]:
+        """The step of notes that give free partitions for one reason; none if nothing is given."""
+        places = tuple(place for note in notes for place in note.places)
+        sizes = []
+        for _, member in places:
+            sizes.append(self.sizes[member])
+            self.sizes[member] += 1
+        return [Given(why, places, tuple(sizes))] if places else []
+
+    def moved(
+        self, note: Note, why: str, instead_of: PartitionId | None = None, *, unsubscribed: bool = False
+    ) -> Moved:
+        """The step of a note that moves a partition."""
+        (moved, target), source = note.places[0], note.source
+        before = self.sizes[source], self.sizes[target]
+        self.sizes[source] -= 1
+        self.sizes[target] += 1
+        return Moved(moved, source, target, *before, why, instead_of, unsubscribed)
+
+
 def sticky_steps(notes: Sequence[object], facts: Facts) -> list[Step]:
     """Steps of `sticky` and `cooperative-sticky`, of any library.
 
     Raises:
         CannotExplainError: The computation does not tell its steps.
     """
-    begins = [at for at, note in enumerate(notes) if isinstance(note, trace.Believed)]
+    begins = [at for at, note in enumerate(notes) if isinstance(note, Believed)]
     if not begins:
         return []
-    untold = next((note for note in notes if isinstance(note, trace.Untold)), None)
+    untold = next((note for note in notes if isinstance(note, Note) and note.kind == "untold"), None)
     if untold is not None:
-        raise CannotExplainError(untold.reason)
+        raise CannotExplainError(untold.why)
     believed: Any = notes[begins[-1]]
-    return _Sticky(believed.indexed, facts).translated(notes[begins[-1] :])
+    return _Sticky(believed, facts).translated(notes[begins[-1] + 1 :])
 
 
 class _Sticky:
     """Translates the notes of one computation, following the sizes of the members as it goes."""
 
-    def __init__(self, indexed: Any, facts: Facts) -> None:
-        self._indexed = indexed
+    def __init__(self, believed: Believed, facts: Facts) -> None:
+        self._believed = believed
+        self._indexed = believed.indexed
         self._facts = facts
-        self._ids = [member.member_id for member in indexed.members]
-        self._sizes = dict.fromkeys(self._ids, 0)
-        self._owned: list[list[PartitionId]] = [[] for _ in self._ids]
-        self._multi: set[PartitionId] = set()
-        self._keepers: set[PartitionId] = set()
-        self._moves = 0
+        self._ids = [member.member_id for member in self._indexed.members]
+        self._owned = {
+            member: [self._partition(one) for one in ids] for member, ids in zip(self._ids, believed.owned, strict=True)
+        }
+        self._multi = set(map(self._partition, believed.multi))
+        self._changes = Changes(dict.fromkeys(self._ids, 0))
         self._shared = False  # whether the strategy has shares
-        self._meant: trace.Meant | None = None
+        self._meant: Note | None = None
 
     def translated(self, notes: Sequence[object]) -> list[Step]:
-        result: list[Step] = []
-        for given, part in groupby(notes, key=lambda note: note.why if isinstance(note, trace.Given) else None):
-            if given is not None:
-                result.append(self._given(given, [note for note in part if isinstance(note, trace.Given)]))
-            else:
-                for note in part:
-                    result += self._step(note)
+        result = list(self._claims())
+        moves = 0
+        for (kind, why), part in groupby(notes, key=lambda note: (getattr(note, "kind", ""), getattr(note, "why", ""))):
+            alike = list(part)
+            told = [note for note in alike if isinstance(note, Shares | GivenBack)]
+            self._shared |= any(isinstance(note, Shares) for note in told)
+            result += told
+            named = [self._named(note) for note in alike if isinstance(note, Note)]
+            if kind == "given":
+                result += self._changes.given(why, named)
+                moves = 0
+                continue
+            for note in named:
+                if kind == "kept":
+                    result += self._kept(note)
+                elif kind == "meant":
+                    self._meant = note
+                elif kind == "moved":
+                    result.append(self._moved(note))
+                    moves += 1
+                elif kind == "undone":
+                    result.append(Undone(moves))
+                    moves = 0
+                elif kind == "held_back":
+                    result.append(self._held_back(note))
         return result
 
-    def _step(self, note: object) -> Iterable[Step]:
-        match note:
-            case trace.Believed():
-                return self._believed(note)
-            case Shares():
-                self._shared = True
-                return [note]
-            case trace.Kept():
-                return self._kept(note)
-            case trace.Meant():
-                self._meant = note
-            case trace.Moved():
-                return [self._moved(note)]
-            case trace.Undone():
-                moves, self._moves = self._moves, 0
-                return [Undone(moves)]
-            case trace.HeldBack():
-                return [self._held_back(note)]
-            case GivenBack():
-                return [note]
-        return ()
-
-    def _partition_id(self, partition: int) -> PartitionId:
+    def _partition(self, partition: int) -> PartitionId:
         row, number = self._indexed.topic_and_number(int(partition))
         return self._indexed.topics[row], number
 
-    def _places(self, ids: Iterable[int]) -> list[PartitionId]:
-        return [self._partition_id(partition) for partition in ids]
+    def _named(self, note: Note) -> Note:
+        places = [(self._partition(partition), self._ids[member]) for partition, member in note.places]
+        return replace(note, places=places, source=None if note.source is None else self._ids[note.source])
 
-    def _believed(self, note: trace.Believed) -> Iterable[Step]:
-        self._owned = [self._places(ids) for ids in note.owned]
-        self._multi = set(self._places(note.multi))
+    def _claims(self) -> Iterable[Step]:
         claims = {
             member: dict.fromkeys((topic, number) for topic, numbers in said.partitions for number in numbers)
-            for member, said in zip(self._ids, note.data, strict=True)
+            for member, said in zip(self._ids, self._believed.data, strict=True)
         }
         generations = {
             member: -1 if said.generation is None else max(said.generation, -1)
-            for member, said in zip(self._ids, note.data, strict=True)
+            for member, said in zip(self._ids, self._believed.data, strict=True)
             if claims[member]
         }
         if generations:
             yield Generations(generations)
-        believers = {
-            partition: member for member, owned in zip(self._ids, self._owned, strict=True) for partition in owned
-        }
-        times: dict[PartitionId, int] = {}
-        for partition in (partition for mine in claims.values() for partition in mine):
-            times[partition] = times.get(partition, 0) + 1
+        believers = {partition: member for member, owned in self._owned.items() for partition in owned}
+        times = Counter(partition for mine in claims.values() for partition in mine)
         highest = max([self._indexed.remembered, *generations.values()])
 
         def why_not(partition: PartitionId, member: str) -> tuple[str, str | None, int]:
@@ -213,7 +237,7 @@ class _Sticky:
                 return "gone", None, -1
             if not self._facts.exists(partition):
                 return "beyond", None, -1
-            if note.by == "highest" and mine < highest:
+            if self._believed.by == "highest" and mine < highest:
                 return "old", None, highest
             if other is not None and other != member and generations.get(other, -1) > mine:
                 return "newer", other, generations[other]
@@ -221,7 +245,7 @@ class _Sticky:
                 return "twice", None, -1
             return "other", None, -1
 
-        for member, owned in zip(self._ids, self._owned, strict=True):
+        for member, owned in self._owned.items():
             believed = set(owned) - self._multi
             reasons: dict[tuple[str, str | None, int], list[PartitionId]] = {}
             for partition in claims[member]:
@@ -232,33 +256,36 @@ class _Sticky:
                 if set(listed) <= self._facts.claims[member]:
                     yield NotBelieved(member, tuple(listed), why, other, generations[member], theirs)
 
-    def _kept(self, note: trace.Kept) -> Iterable[Step]:
+    def _kept(self, note: Note) -> Iterable[Step]:
+        by_member = grouped(note.places)
+        self._require_told(by_member)
         given_up: list[Step] = []
-        for member, owned, ids in zip(self._ids, self._owned, note.lists, strict=True):
-            kept = self._places(ids)
-            self._require_told(kept)
-            self._keepers.update(kept)
-            self._sizes[member] += len(kept)
+        for member, owned in self._owned.items():
+            kept = by_member.get(member, [])
+            self._changes.sizes[member] += len(kept)
             reasons: dict[str, list[PartitionId]] = {}
             for partition in dict.fromkeys(owned):
                 if partition not in kept and partition not in self._multi:
-                    why = self._why_given_up(member, partition, in_racks=note.in_racks)
+                    why = self._why_given_up(member, partition, in_racks=note.why == "rack")
                     reasons.setdefault(why, []).append(partition)
             if kept:
                 yield Kept(member, tuple(kept), len(set(owned) - self._multi))
             given_up += [GivenUp(member, tuple(lost), why) for why, lost in reasons.items()]
         yield from given_up
 
-    def _require_told(self, kept: Sequence[PartitionId]) -> None:
-        if len(set(kept)) < len(kept):
-            reason = "a member claims one partition twice, and the leader counts it twice"
-            raise CannotExplainError(reason)
-        if self._shared and not all(map(self._facts.exists, kept)):
-            reason = "a member keeps a partition that does not exist any more, and the leader counts it"
-            raise CannotExplainError(reason)
-        if self._shared and not self._keepers.isdisjoint(kept):
-            reason = "two members claim the same partition, and the leader lets both keep it"
-            raise CannotExplainError(reason)
+    def _require_told(self, by_member: Mapping[str, Sequence[PartitionId]]) -> None:
+        keepers: set[PartitionId] = set()
+        for kept in by_member.values():
+            if len(set(kept)) < len(kept):
+                reason = "a member claims one partition twice, and the leader counts it twice"
+                raise CannotExplainError(reason)
+            if self._shared and not all(map(self._facts.exists, kept)):
+                reason = "a member keeps a partition that does not exist any more, and the leader counts it"
+                raise CannotExplainError(reason)
+            if self._shared and not keepers.isdisjoint(kept):
+                reason = "two members claim the same partition, and the leader lets both keep it"
+                raise CannotExplainError(reason)
+            keepers.update(kept)
 
     def _why_given_up(self, member: str, partition: PartitionId, *, in_racks: bool) -> str:
         if partition[0] not in self._facts.topics[member]:
@@ -267,38 +294,21 @@ class _Sticky:
             return "rack"
         return "share"
 
-    def _given(self, why: str, part: Iterable[trace.Given]) -> Step:
-        given, sizes = [], []
-        for note in part:
-            for partition, taker in zip(note.partitions, note.takers, strict=True):
-                member = self._ids[taker]
-                given.append((self._partition_id(partition), member))
-                sizes.append(self._sizes[member])
-                self._sizes[member] += 1
-        self._moves = 0
-        return Given(why, tuple(given), tuple(sizes))
-
-    def _moved(self, note: trace.Moved) -> Step:
-        moved, source, target = self._partition_id(note.partition), self._ids[note.source], self._ids[note.target]
-        meant, why = self._meant, note.why
-        instead = None
-        if why is None and meant is not None:
-            why = meant.why
-            if meant.partition != note.partition or meant.target != note.target:
-                instead = self._partition_id(meant.partition)
+    def _moved(self, note: Note) -> Step:
+        why, instead, (moved, target) = note.why or "balance", None, note.places[0]
+        if not note.why and self._meant is not None:
+            why = self._meant.why
+            if self._meant.places != note.places:
+                instead, meant_for = self._meant.places[0]
                 # Only the partition that was meant was the previous owner's.
-                why = why if meant.target == note.target else "balance"
-        unsubscribed = moved[0] not in self._facts.topics[target]
-        before = self._sizes[source], self._sizes[target]
-        self._sizes[source] -= 1
-        self._sizes[target] += 1
-        self._moves += 1
-        return Moved(moved, source, target, *before, why or "balance", instead, unsubscribed)
+                why = why if meant_for == target else "balance"
+        return self._changes.moved(note, why, instead, unsubscribed=moved[0] not in self._facts.topics[target])
 
-    def _held_back(self, note: trace.HeldBack) -> Step:
-        held = []
-        for partition, taker in zip(self._places(note.partitions), note.members, strict=True):
-            member = self._ids[taker]
-            owners = tuple(other for other, of in self._facts.claims.items() if other != member and partition in of)
-            held.append((partition, member, owners))
-        return HeldBack(tuple(held))
+    def _held_back(self, note: Note) -> Step:
+        claims = self._facts.claims.items()
+        return HeldBack(
+            tuple(
+                (partition, member, tuple(other for other, of in claims if other != member and partition in of))
+                for partition, member in note.places
+            )
+        )

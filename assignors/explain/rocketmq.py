@@ -15,9 +15,15 @@ from assignors.explain.explanation import Explanation
 from assignors.jsonl.lines import ROCKETMQ_PREFIX, AllocateLine, as_queues
 from assignors.order import sorted_utf16
 from assignors.rocketmq import AllocateStrategy, MessageQueue, Queues, allocate_all, sorted_clients, sorted_queues
-from assignors.rocketmq.averagely import Averagely, ByCircle, ByConfig
-from assignors.rocketmq.consistent_hash import ConsistentHash, ring_hash
-from assignors.rocketmq.machine_rooms import ByMachineRoom, MachineRoomNearby
+from assignors.rocketmq.strategies import (
+    Averagely,
+    ByCircle,
+    ByConfig,
+    ByMachineRoom,
+    ConsistentHash,
+    MachineRoomNearby,
+    ring_hash,
+)
 from assignors.steps import Step
 from assignors.words import count, name, names, one, partition_lines, shares
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from assignors.jsonl.assign import assign_line
+from assignors.jsonl.answers import assign_line, what_if_line
 from assignors.jsonl.lines import BadLine, write_allocate_line, write_client_line, write_server_line
-from assignors.jsonl.what_if import what_if_line
 
 __all__ = ["BadLine", "assign_line", "what_if_line", "write_allocate_line", "write_client_line", "write_server_line"]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from assignors.assignment import Assignment
 from assignors.exceptions import TooMuchWork
-from assignors.measures.optimal_imbalance import smallest_maximum
-from assignors.measures.optimal_load import smallest_load_bounds
+from assignors.measures.optimal_imbalance import smallest_load_bounds, smallest_maximum
 from assignors.measures.optimal_moves import moves_by_min_cost_flow
 from assignors.model import Group, Subscription, topics_listed
 from assignors.work import at_most

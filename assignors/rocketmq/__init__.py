@@ -10,8 +10,8 @@ Every client computes its own share from its own view of the group; these functi
 
 from __future__ import annotations
 
-from assignors.exceptions import BadOption, BadQueue, CallWouldFail
-from assignors.rocketmq.registry import (
+from assignors.exceptions import BadGroup, CallWouldFail
+from assignors.rocketmq.strategies import (
     Options,
     allocate,
     allocate_all,
@@ -22,8 +22,7 @@ from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues, 
 
 __all__ = [
     "AllocateStrategy",
-    "BadOption",
-    "BadQueue",
+    "BadGroup",
     "CallWouldFail",
     "MessageQueue",
     "Options",

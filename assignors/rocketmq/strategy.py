@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from assignors.exceptions import ILLEGAL_ARGUMENT, BadQueue, CallWouldFail, CannotTell
+from assignors.exceptions import ILLEGAL_ARGUMENT, BadGroup, CallWouldFail, CannotTell
 from assignors.order import sorted_utf16, utf16
 
 _MOST = 2**31 - 1
@@ -38,13 +38,13 @@ def checked(queues: Iterable[MessageQueue]) -> tuple[MessageQueue, ...]:
     """Require every queue id to be an int32.
 
     Raises:
-        BadQueue: An id is not.
+        BadGroup: An id is not.
     """
     listed = tuple(queues)
     for queue in listed:
         if type(queue.queue) is not int or not -_MOST - 1 <= queue.queue <= _MOST:
             message = f"Queue {queue.queue!r} of topic {queue.topic!r} on broker {queue.broker!r} is no int32."
-            raise BadQueue(message)
+            raise BadGroup(message)
     return listed
 
 

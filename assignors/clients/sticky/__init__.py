@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from assignors.clients.sticky.java import lists_of_java
-from assignors.clients.sticky.user_data import (
+from assignors.clients.sticky.claims import (
     claimed_partitions,
     read_kafka_python,
     read_sticky,
     write_kafka_python,
     write_sticky,
 )
+from assignors.clients.sticky.java import lists_of_java
 
 __all__ = [
     "claimed_partitions",

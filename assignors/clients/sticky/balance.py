@@ -5,85 +5,42 @@ sizes, owners per topic and one witness of imbalance are kept instead: as long a
 topic has so many more than another that could take it, the answer is no; another witness is searched only when this one
 no longer holds. Nothing changes between moves, so nothing is checked again.
 
-The state must be sound: every partition exists and has one owner. `balance_step_by_step.py` handles the rest.
+The state must be sound: every partition exists and has one owner. `BalancingStepByStep` follows Java step by step for
+the others. Members may claim partitions that their topic no longer has: Java (from 3.0 on) keeps them, and they hide
+from it that others are kept too. And 3.4.1 to 3.5.1 let two members own one partition, so that it may be in two lists,
+or twice in one, in Java's result as well as here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import Self
+from typing import Any
 
+from assignors.clients.sticky.claims import Claims
 from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.clients.sticky.movements import Movements
-from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.racks import RackInfo
-from assignors.exceptions import LeaderWouldFail
-from assignors.trace import Given, Kept, Meant, Moved, Undone, note, notes
+from assignors.clients.sticky.task import Movements, Potential, Task
+from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.trace import Note, note, notes
 from assignors.work import spend
 
 NEVER_ENDS = "the leader would move the same partitions back and forth forever"
 """Reason of `LeaderWouldFail` if Java's loop returns to an earlier state."""
 
+
 # After this many walks over the partitions each state is compared with an earlier one; some walks are normal.
 _ENOUGH_WALKS = 16
+
 
 _FIXED = "Java throws: the previous owner of a partition takes no part in the reassignment"
 
 
-@dataclass(slots=True)
-class Task:
-    """The input of `balance`.
+_THROWS = "Java throws: a partition's owner takes no part in the reassignment"
 
-    Attributes:
-        current: Partitions that each member keeps, in order.
-        previous: Owners of partitions in an earlier generation.
-        partitions: All partitions, in the order in which they are reassigned.
-        unassigned: Partitions that nobody keeps, in the same order.
-        revocation: Whether a member had to give up a partition that still exists.
-    """
 
-    current: Sequence[Sequence[int]]
-    previous: dict[int, int]
-    partitions: Sequence[int]
-    unassigned: Sequence[int]
-    revocation: bool
-
-    @classmethod
-    def keeping(
-        cls,
-        indexed: IndexedGroup,
-        potential: Potential,
-        existing: Sequence[Sequence[int]],
-        previous: dict[int, int],
-        partitions: Sequence[int],
-        racks: RackInfo | None = None,
-    ) -> Self:
-        """Let members keep those of their partitions whose topics they list, and whose racks fit, if these matter.
-
-        Args:
-            indexed: The group.
-            potential: What each member could have.
-            existing: Partitions of each member (`IndexedGroup.existing`).
-            previous: As the attribute.
-            partitions: As the attribute.
-            racks: Racks, if they matter.
-        """
-        current: list[list[int]] = []
-        taken: set[int] = set()
-        revocation = False
-        for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
-            wanted = frozenset(rows)
-            stays = [partition for partition in ids if indexed.topic_and_number(partition)[0] in wanted]
-            if racks is not None:
-                stays = [partition for partition in stays if racks.fits(member, partition)]
-            revocation |= len(stays) < len(ids)
-            taken.update(stays)
-            current.append(stays)
-        unassigned = [partition for partition in partitions if partition not in taken]
-        note(lambda: [Kept(current, racks is not None)])
-        return cls(current, previous, partitions, unassigned, revocation)
+# Limit for the partitions visited, some seconds of work: Java visits all of them for every one.
+_MOST_VISITS = 5_000_000
 
 
 def pairwise_differences(sizes: Iterable[int]) -> int:
@@ -146,7 +103,7 @@ class Balancing:
             self._reassign(unassigned)
         moved = self._reassign(partitions)
         if not initializing and moved and self._score() >= pairwise_differences(before):
-            note(lambda: [Undone()])
+            note(lambda: [Note("undone")])
             return kept
         return self.current
 
@@ -182,7 +139,7 @@ class Balancing:
 
     def _give(self, partition: int, member: int, why: str) -> None:
         if self.log is not None:
-            self.log.append(Given(why, [partition], [member]))
+            self.log.append(Note("given", why, [(partition, member)]))
         self.current[member][partition] = None
         self.owner[partition] = member
         self.sizes[member] += 1
@@ -239,7 +196,7 @@ class Balancing:
                     target = heap[0][2]
                     why = "balance"
                 if self.log is not None:
-                    self.log.append(Meant(partition, target, why))
+                    self.log.append(Note("meant", why, [(partition, target)]))
                 for member in self._move(partition, target):
                     if of_class >= 0 and member in takers:
                         heappush(heap, (sizes[member], self.ranks[member], member))
@@ -256,7 +213,7 @@ class Balancing:
     def _transfer(self, moved: int, target: int) -> tuple[int, int]:
         source = self.owner[moved]
         if self.log is not None:
-            self.log.append(Moved(moved, source, target))
+            self.log.append(Note("moved", "", [(moved, target)], source))
         self.movements.record(moved, source, target)
         del self.current[source][moved]
         self.current[target][moved] = None
@@ -309,3 +266,108 @@ class Balancing:
                 return False
         self.witness = None
         return True
+
+
+class BalancingStepByStep(Balancing):
+    """The same algorithm, in which a partition may be in several lists.
+
+    Raises:
+        LeaderWouldFail: Java throws NullPointerException here.
+        CannotTell: The group is too large for this algorithm.
+    """
+
+    current: list[Any]  # lists: a member may have a partition twice
+
+    def __init__(
+        self, indexed: IndexedGroup, potential: Potential, task: Task, racks: RackInfo | None, claims: Claims
+    ) -> None:
+        super().__init__(indexed, potential, task, racks)
+        self.current = [list(ids) for ids in task.current]
+        # Java takes the later of two claimants for the owner, even if that one keeps nothing.
+        for member, ids in enumerate(claims.owned):
+            for partition in ids.tolist():
+                self.owner[partition] = member
+        self.visits = 0
+
+    def _give(self, partition: int, member: int, why: str) -> None:
+        del why
+        self.current[member].append(partition)
+        self.owner[partition] = member
+        self.sizes[member] += 1
+
+    def _in_order(self) -> list[int]:
+        return sorted(self.moving, key=lambda member: (self.sizes[member], self.ranks[member]))
+
+    def _size(self, member: int) -> int:
+        if self.fixed[member]:
+            raise LeaderWouldFail(_THROWS)
+        return self.sizes[member]
+
+    def _reassign(self, partitions: Sequence[int]) -> bool:
+        performed = False
+        modified = True
+        while modified:
+            modified = False
+            for partition in partitions:
+                if self._is_balanced():
+                    break
+                target = self._target(partition)
+                if target is not None:
+                    self._move(partition, target)
+                    performed = modified = True
+        return performed
+
+    def _target(self, partition: int) -> int | None:
+        owner, earlier = self.owner[partition], self.task.previous.get(partition)
+        if earlier is not None and self._size(owner) > self._size(earlier) + 1:
+            return earlier
+        row = self.topic_of[partition]
+        spend(len(self.potential.consumers[row]))
+        if any(self._size(owner) > self._size(other) + 1 for other in self.potential.consumers[row]):
+            takers = self.potential.taker_sets[row]
+            return next(member for member in self._in_order() if member in takers)
+        return None
+
+    def _transfer(self, moved: int, target: int) -> tuple[int, int]:
+        source = self.owner[moved]
+        self._size(source)
+        self.movements.record(moved, source, target)
+        spend(len(self.current[source]) // 8)
+        if moved in self.current[source]:
+            self.current[source].remove(moved)
+            self.sizes[source] -= 1
+        self._give(moved, target, "balance")
+        return source, target
+
+    def _is_balanced(self) -> bool:
+        spend(len(self.sizes))
+        order = self._in_order()
+        if not order:
+            raise LeaderWouldFail(_THROWS)
+        if self.sizes[order[0]] >= self.sizes[order[-1]] - 1:
+            return True
+        owner = {partition: member for member in self.moving for partition in self.current[member]}
+        self._visit(len(owner))
+        for member in order:
+            size = self.sizes[member]
+            if size == self.potential.most[member]:
+                continue
+            mine = set(self.current[member])
+            for row in self.potential.topics[member]:
+                self._visit(self.indexed.counts[row])
+                for partition in range(self.indexed.base[row], self.indexed.base[row + 1]):
+                    if partition in mine:
+                        continue
+                    other = owner.get(partition)
+                    if other is None:
+                        raise LeaderWouldFail(_THROWS)
+                    if size + self.potential.gap < self.sizes[other]:
+                        return False
+        return True
+
+    def _visit(self, partitions: int) -> None:
+        spend(partitions)
+        self.visits += partitions
+        if self.visits > _MOST_VISITS:
+            reason = "members claim partitions that do not exist or that another owns too, and the group is large"
+            raise CannotTell(reason)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from assignors.clients.sticky.claims import Claims
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
 from assignors.steps import Shares
-from assignors.trace import Given, Kept, Moved, note, notes
+from assignors.trace import Note, note, note_kept, notes
 from assignors.work import spend
 
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
@@ -80,7 +80,8 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
     quotas = _Quotas(indexed.total // members, -(-indexed.total // members), indexed.total % members)
     revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
     kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
-    note(lambda: [_shares(indexed), Kept(list(kept), racks is not None)])
+    note(lambda: [_shares(indexed)])
+    note_kept(list(kept), in_racks=racks is not None)
     free = np.flatnonzero(unassigned(indexed, kept, np.arange(len(indexed.topics))))
     quotas.under.sort(key=indexed.ranks.__getitem__)
     quotas.exact.sort(key=indexed.ranks.__getitem__)
@@ -202,7 +203,7 @@ def _deal_by_racks(
             sizes[member] += 1
             taken.append(partition)
             takers.append(member)
-    note(lambda: [Given("rack", taken, takers)])
+    note(lambda: [Note("given", "rack", list(zip(taken, takers, strict=True)))])
     if taken:
         placed.append((np.array(taken, dtype=np.int64), np.array(takers, dtype=np.int64)))
     return np.array(left, dtype=np.int64)
@@ -236,7 +237,7 @@ def _deal(
 
 def _note(why: str, placed: list[tuple[Ids, Ids]]) -> None:
     ids, takers = placed[-1]
-    note(lambda: [Given(why, ids.tolist(), takers.tolist())])
+    note(lambda: [Note("given", why, list(zip(ids.tolist(), takers.tolist(), strict=True)))])
 
 
 def _in_turn(members: Ids, needs: Ids) -> Ids:
@@ -332,7 +333,8 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
             quotas.exact.append(member)
         if mine.size == quotas.high:
             at_high.append(member)
-    note(lambda: [_shares(indexed), Kept(list(kept), in_racks=False)])
+    note(lambda: [_shares(indexed)])
+    note_kept(list(kept), in_racks=False)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
     _deal(np.flatnonzero(free[: indexed.total]), quotas, [ids.size for ids in kept], placed, may_steal=True)
@@ -347,5 +349,5 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
             lists[member] = np.append(lists[member], stolen)
             transfers[stolen] = member
             if (log := notes()) is not None:
-                log.append(Moved(stolen, owner, member, "share"))
+                log.append(Note("moved", "share", [(stolen, member)], owner))
     return Dealt(lists, transfers)

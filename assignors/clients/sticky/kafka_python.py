@@ -10,18 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from assignors.assignment import Assignment, from_pairs
-from assignors.clients.sticky.balance import Balancing, Task, pairwise_differences
-from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.clients.sticky.movements import Movements
-from assignors.clients.sticky.potential import Potential, largest_first
-from assignors.clients.sticky.prior_owners import claims_by_generation, two_newest, without_others
-from assignors.clients.sticky.user_data import (
+from assignors.clients.sticky.balance import Balancing, pairwise_differences
+from assignors.clients.sticky.claims import (
     NOTHING,
     MemberData,
+    claims_by_generation,
     read_kafka_python,
     read_sticky,
     said_in_subscription,
+    two_newest,
+    without_others,
 )
+from assignors.clients.sticky.indexed_group import IndexedGroup
+from assignors.clients.sticky.task import Movements, Potential, Task, largest_first
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
 from assignors.strategy import PartitionRacks, Recompute

@@ -11,14 +11,12 @@ from dataclasses import replace
 from itertools import permutations
 
 from assignors.assignment import Assignment, PartitionId, from_pairs
-from assignors.clients.patterns import without_patterns
-from assignors.clients.sticky.balance import NEVER_ENDS, Balancing, Task
+from assignors.clients.range import without_patterns
+from assignors.clients.sticky.balance import NEVER_ENDS, Balancing
+from assignors.clients.sticky.claims import said_in_subscription, without_others
 from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.clients.sticky.movements import Movements
-from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
-from assignors.clients.sticky.prior_owners import without_others
 from assignors.clients.sticky.racks import rack_info
-from assignors.clients.sticky.user_data import said_in_subscription
+from assignors.clients.sticky.task import Movements, Potential, Task, largest_first, partitions_of
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
 from assignors.steps import GivenBack

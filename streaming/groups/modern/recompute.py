@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice, product
+from itertools import product
 from typing import Final
 
 from assignors import (
@@ -208,7 +208,7 @@ def in_every_order(asked: ServerGroup, *, targets_listed: bool = True) -> Iterat
         return
     by_id = {member.member_id: member for member in asked.members}
     try:
-        orders = list(islice(member_orders(by_id), most))
+        orders = member_orders(by_id, most)
     except AssignorError:
         return  # a bucket so full that Java turns it into a tree, with another order
     tried = {asked.members}

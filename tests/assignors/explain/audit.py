@@ -27,7 +27,7 @@ from assignors.explain.sticky_steps import (
     Undone,
 )
 from assignors.order import utf8, utf16
-from assignors.rocketmq.consistent_hash import ring_hash
+from assignors.rocketmq.strategies import ring_hash
 from assignors.steps import CutIntoBlocks, DealtInRacks, DealtInTurn, GivenBack, Ordered, Result, Shares, Step
 from assignors.words import grouped
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from assignors import Group, Library, Subscription, trace
+from assignors import Group, Library, Subscription
 from assignors.clients.sticky import write_sticky
+from assignors.clients.sticky.claims import NOTHING
 from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.clients.sticky.user_data import NOTHING
 from assignors.explain import brokers, candidates, clients, explain_line
 from assignors.explain.sticky_steps import Generations, GivenUp, Kept, Moved, NotBelieved, Undone
 from assignors.jsonl import write_client_line
 from assignors.steps import DealtInTurn, Step
+from assignors.trace import Believed, Note
 from tests.assignors.clients.sticky.members import claiming, cooperative, owning, read_by_kafka_python
 
 JAVA = Library("java", (3, 7, 1))
@@ -88,24 +89,26 @@ def test_a_partition_is_given_up_for_the_member_s_rack_only_where_racks_count(ra
     assert kinds(told.steps, GivenUp) == [GivenUp("a", (("t", 1),), why)]
 
 
-def moved(meant: trace.Meant | None, note: trace.Moved) -> Step:
+def moved(meant: Note | None, note: Note) -> Step:
     """The move of a group in which a has t-0 to t-3 and b nothing; c subscribes to nothing."""
     group = Group((*PLAIN, Subscription("c", ())), {"t": 4})
-    begun = trace.Believed(IndexedGroup.of_java(group), [()] * 3, [NOTHING] * 3, "highest")
-    notes = [begun, trace.Given("least", [0, 1, 2, 3], [0, 0, 0, 0])]
+    begun = Believed(IndexedGroup.of_java(group), [()] * 3, [NOTHING] * 3, "highest")
+    notes = [begun, Note("given", "least", [(partition, 0) for partition in range(4)])]
     facts = clients.facts_of(group, None)
     return clients.sticky_steps([*notes, *([meant] if meant is not None else []), note], facts)[-1]
 
 
 def test_a_move_has_the_reason_of_what_was_meant_and_another_target_is_for_balance() -> None:
     first, other = ("t", 0), ("t", 1)
-    back = trace.Meant(0, 1, "previous")
-    assert moved(None, trace.Moved(1, 0, 1)) == Moved(other, "a", "b", 4, 0, "balance")
-    assert moved(None, trace.Moved(1, 0, 1, "share")) == Moved(other, "a", "b", 4, 0, "share")
-    assert moved(back, trace.Moved(0, 0, 1)) == Moved(first, "a", "b", 4, 0, "previous")
-    assert moved(back, trace.Moved(1, 0, 1)) == Moved(other, "a", "b", 4, 0, "previous", first)
-    assert moved(back, trace.Moved(0, 0, 2)) == Moved(first, "a", "c", 4, 0, "balance", first, unsubscribed=True)
-    assert moved(back, trace.Moved(1, 0, 1, "share")) == Moved(other, "a", "b", 4, 0, "share")
+    back = Note("meant", "previous", [(0, 1)])
+    assert moved(None, Note("moved", "", [(1, 1)], 0)) == Moved(other, "a", "b", 4, 0, "balance")
+    assert moved(None, Note("moved", "share", [(1, 1)], 0)) == Moved(other, "a", "b", 4, 0, "share")
+    assert moved(back, Note("moved", "", [(0, 1)], 0)) == Moved(first, "a", "b", 4, 0, "previous")
+    assert moved(back, Note("moved", "", [(1, 1)], 0)) == Moved(other, "a", "b", 4, 0, "previous", first)
+    assert moved(back, Note("moved", "", [(0, 2)], 0)) == Moved(
+        first, "a", "c", 4, 0, "balance", first, unsubscribed=True
+    )
+    assert moved(back, Note("moved", "share", [(1, 1)], 0)) == Moved(other, "a", "b", 4, 0, "share")
 
 
 def test_moves_that_the_leader_takes_back_are_told_with_their_number() -> None:

@@ -33,8 +33,7 @@ from assignors import (
     optimal_moves,
     violations,
 )
-from assignors.measures.optimal_imbalance import smallest_maximum
-from assignors.measures.optimal_load import smallest_load_bounds
+from assignors.measures.optimal_imbalance import smallest_load_bounds, smallest_maximum
 from assignors.measures.optimal_moves import MOST_PARTITIONS, _shift
 from tests.examples import examples
 

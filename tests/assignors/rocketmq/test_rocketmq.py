@@ -9,15 +9,14 @@ import pytest
 from assignors import CannotTell, UnknownStrategy
 from assignors.jsonl import assign_line
 from assignors.rocketmq import (
-    BadOption,
-    BadQueue,
+    BadGroup,
     MessageQueue,
     Options,
     allocate,
     allocate_all,
-    consistent_hash,
     sorted_clients,
     sorted_queues,
+    strategies,
     strategy_named,
 )
 
@@ -77,7 +76,7 @@ def test_a_client_listed_twice_gets_as_many_further_nodes_after_those_it_still_h
     """`ConsistentHashRouter.addNode`: a node takes the place of another client's at the same hash."""
     places = {"a-0": 1, "a-1": 2, "a-2": 4, "a-3": 7, "b-0": 2, "b-1": 3, "b-2": 5, "b-3": 6}
     places |= {queue.text(): queue.queue for queue in queues(x=7)}
-    monkeypatch.setattr(consistent_hash, "ring_hash", places.__getitem__)
+    monkeypatch.setattr(strategies, "ring_hash", places.__getitem__)
 
     # First a gets 1 and 2, and b takes 2 and 3. Then a has one node left, and gets a-1 and a-2: 2 and 4. b has only
     # 3 left, and gets b-1 and b-2: 3 and 5.
@@ -109,11 +108,11 @@ def test_what_no_class_takes_has_an_error_of_its_own() -> None:
         strategy_named("BY_LUCK")
     with pytest.raises(UnknownStrategy, match="''"):
         strategy_named("MACHINE_ROOM_NEARBY-", NEARBY)
-    with pytest.raises(BadOption, match="illegal virtualNodeCnt :-1"):
+    with pytest.raises(BadGroup, match="illegal virtualNodeCnt :-1"):
         strategy_named("CONSISTENT_HASH", Options(virtual_node_cnt=-1))
-    with pytest.raises(BadOption, match="room_separator"):
+    with pytest.raises(BadGroup, match="room_separator"):
         strategy_named("MACHINE_ROOM_NEARBY-AVG")
-    with pytest.raises(BadQueue, match="no int32"):
+    with pytest.raises(BadGroup, match="no int32"):
         allocate("AVG", "a", [MessageQueue("t", "b", 2**31)], ["a"])
     with pytest.raises(CannotTell, match="overflow"):
         allocate_all("AVG", [MessageQueue("t", "b", -1), MessageQueue("t", "b", 2**31 - 1)], ["a"])
@@ -124,7 +123,7 @@ def test_what_no_class_takes_has_an_error_of_its_own() -> None:
 def test_a_queue_id_may_be_as_low_as_an_int32_can_be_and_no_lower() -> None:
     lowest = MessageQueue("t", "b", -2_147_483_648)
     assert allocate("AVG", "a", [lowest], ["a"]) == (lowest,)
-    with pytest.raises(BadQueue, match="Queue -2147483649 of topic 't' on broker 'b' is no int32"):
+    with pytest.raises(BadGroup, match="Queue -2147483649 of topic 't' on broker 'b' is no int32"):
         allocate("AVG", "a", [MessageQueue("t", "b", -2_147_483_649)], ["a"])
 
 

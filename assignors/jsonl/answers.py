@@ -1,4 +1,7 @@
-"""The lines of `evenkeel what-if`: a line of `evenkeel assign` plus the current owners in, an object a strategy out."""
+"""The answers of `evenkeel assign` and `evenkeel what-if`: one JSON object in, one out; errors are answered too.
+
+`what-if` takes a line of `assign` plus the current owners, and answers with an object per strategy.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,15 @@ from typing import Any
 from msgspec import Struct
 
 from assignors.assignment import Assignment, from_pairs, to_pairs
+from assignors.blocks import takers_by_topic
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
-from assignors.exceptions import AssignorError, CallWouldFail
-from assignors.jsonl.assign import as_lists, listed_queues, sorted_pairs
+from assignors.clients.racks import racks_by_topic
+from assignors.clients.sticky import lists_of_java
+from assignors.exceptions import AssignorError, CallWouldFail, CannotTell
+from assignors.hash_map import in_hash_order
 from assignors.jsonl.lines import (
     ROCKETMQ_PREFIX,
+    SERVER_PREFIX,
     AllocateLine,
     BadLine,
     ClientLine,
@@ -28,9 +35,115 @@ from assignors.jsonl.lines import (
 )
 from assignors.measures import Load, Outcome, bounds_of, outcome, what_if
 from assignors.model import Group, Subscription
-from assignors.registry import known_strategies
-from assignors.rocketmq import MessageQueue, allocate_all, known_allocate_strategies
-from assignors.strategy import Strategy
+from assignors.order import sorted_utf16
+from assignors.registry import assign, known_strategies
+from assignors.rocketmq import MessageQueue, Queues, allocate_all, known_allocate_strategies
+from assignors.strategy import JAVA, Library, PartitionRacks, Strategy
+
+
+def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
+    """Answer one line of `evenkeel assign` (docs/tools.md); the strategy's name determines the family.
+
+    Args:
+        line: The decoded object.
+        custom: Users' own strategies by name.
+
+    Returns:
+        {"assignment": {id: [[topic, partition], ...]}} as the leader's `assign()` returns it; for brokers sorted by
+        topic id and partition; for RocketMQ {client: [queue, ...]} in the class's order, with null where the class
+        returns null and {"error": reason} for a client whose own call would throw. Or {"error": reason}, with
+        {"possible": [assignment, ...]} if it must have been one of these. Never raises.
+    """
+    strategy = line.get("strategy") if isinstance(line, dict) else None
+    try:
+        if isinstance(strategy, str) and strategy.startswith(ROCKETMQ_PREFIX):
+            view = read(line, AllocateLine)
+            queues, strategy_of_view = as_queues(view.queues), view.named(view.strategy)
+            return {
+                "assignment": listed_queues(allocate_all(strategy_of_view, queues, view.clients, presort=view.presort))
+            }
+        if isinstance(strategy, str) and strategy.startswith(SERVER_PREFIX):
+            asked = read(line, ServerLine)
+            return {"assignment": sorted_pairs(assign_on_server(asked.strategy, asked.group(), asked.library))}
+        led = read(line, ClientLine)
+        library, group, racks = led.leaders_library(), led.group(), led.racks()
+        result = assign((custom or {}).get(led.strategy, led.strategy), group, library, racks)
+        return {"assignment": as_lists(as_listed(led.strategy, group, library, result, racks))}
+    except (BadLine, AssignorError) as error:
+        answer: dict[str, Any] = {"error": str(error)}
+        if isinstance(error, CannotTell) and error.possible:
+            answer["possible"] = [as_lists(to_pairs(assignment)) for assignment in error.possible]
+        return answer
+
+
+def as_lists(listed: Mapping[str, Iterable[tuple[str, int]]]) -> dict[str, list[list[Any]]]:
+    """Pairs of each member as JSON has them."""
+    return {member_id: [list(pair) for pair in pairs] for member_id, pairs in listed.items()}
+
+
+def sorted_pairs(assignment: Assignment) -> dict[str, list[list[Any]]]:
+    """A broker's assignment as sorted pairs."""
+    return as_lists({member_id: sorted(pairs) for member_id, pairs in to_pairs(assignment).items()})
+
+
+def listed_queues(dealt: Mapping[str, Queues | CallWouldFail | None]) -> dict[str, Any]:
+    """Each client's queues; null where the class returns null, {"error": reason} where its call would throw."""
+    return {
+        client: {"error": str(mine)}
+        if isinstance(mine, CallWouldFail)
+        else mine and [queue._asdict() for queue in mine]
+        for client, mine in dealt.items()
+    }
+
+
+# `assign` returns sets. Java classes that fill their lists by iterating hash maps have an order of their own, which is
+# computed here, because hashing every name would double the cost of the usual case; verdicts do not need the order.
+# From this release on `RangeAssignor` collects its members' topics with `put`, before it with `computeIfAbsent`; and
+# where a topic needs racks it sorts its lists.
+_COLLECTS_WITH_PUT = _LOOKS_AT_RACKS = (3, 5)
+
+_LISTED_BY_DECISION = ("sticky", "cooperative-sticky")
+
+
+def as_listed(
+    strategy: str, group: Group, library: Library, assignment: Assignment, racks: PartitionRacks | None = None
+) -> dict[str, list[tuple[str, int]]]:
+    """Partitions per member in the order in which the leader's `assign()` returns them; members in record order.
+
+    Java's `range` lists topics in the order of a HashMap that was filled by iterating the HashMap of members, or sorted
+    where it dealt by racks. Its sticky strategies list the partitions a member keeps before its new ones, not topic by
+    topic. Its `roundrobin` and kafka-python's assignors return them sorted, the order of `assign`'s result. For the
+    other libraries, which encode assignments in an order of their own, topics are sorted.
+
+    Args:
+        strategy: The strategy of the assignment.
+        group: Its input.
+        library: The leader's library.
+        assignment: The result of `assign`.
+        racks: The racks passed to it.
+    """
+    if strategy in _LISTED_BY_DECISION and library.name == JAVA:
+        return lists_of_java(group, library.release, racks, cooperative=strategy == "cooperative-sticky")
+    if strategy == "range" and library.name == JAVA:
+        order = _range_order(group, library, racks)
+        assignment = {
+            member_id: {topic: topics[topic] for topic in order if topic in topics}
+            for member_id, topics in assignment.items()
+        }
+    return to_pairs(assignment)
+
+
+def _range_order(group: Group, library: Library, racks: PartitionRacks | None) -> list[str]:
+    by_id = {member.member_id: member for member in group.members}
+    newest = library.release is None or library.release >= _LOOKS_AT_RACKS
+    if newest and any(
+        t.needed for t in racks_by_topic(group, takers_by_topic(group.members, once=True), racks).values()
+    ):
+        return sorted_utf16(group.partitions_per_topic)
+    return in_hash_order(
+        (topic for member_id in in_hash_order(by_id) for topic in by_id[member_id].topics),
+        newest_first=library.release is not None and library.release < _COLLECTS_WITH_PUT,
+    )
 
 
 class _Asked(Struct):

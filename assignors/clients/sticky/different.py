@@ -1,7 +1,8 @@
-"""Different subscriptions before Java 3.0: owners from a map of generations, partition by partition.
+"""Different subscriptions, in Java.
 
-Follows `prepopulateCurrentAssignments` and the general algorithm of 2.4.0 to 2.8.2. The first releases (to 2.5.0) used
-it for equal subscriptions too, with a different order.
+`general` follows `generalAssign` and `GeneralAssignmentBuilder` of 3.0 and later. `general_by_generations` follows
+`prepopulateCurrentAssignments` and the general algorithm of 2.4.0 to 2.8.2: owners from a map of generations, partition
+by partition. The first releases (to 2.5.0) used it for equal subscriptions too, with a different order.
 """
 
 from __future__ import annotations
@@ -11,15 +12,53 @@ from collections.abc import Sequence
 import numpy as np
 
 from assignors.assignment import PartitionId
-from assignors.clients.sticky.balance import Balancing, Task
-from assignors.clients.sticky.constrained import Dealt
+from assignors.clients.sticky.balance import Balancing, BalancingStepByStep
+from assignors.clients.sticky.claims import Claims, MemberData, claims_by_generation, two_newest
+from assignors.clients.sticky.constrained import Dealt, unassigned
 from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
-from assignors.clients.sticky.prior_owners import claims_by_generation, two_newest
-from assignors.clients.sticky.user_data import MemberData
+from assignors.clients.sticky.racks import RackInfo
+from assignors.clients.sticky.task import Potential, Task, keep, largest_first, partitions_of
 from assignors.hash_map import in_hash_map, in_hash_order, partition_hash, string_hash
-from assignors.trace import Believed, note
+from assignors.trace import Believed, Note, note
 from assignors.work import spend
+
+
+def general(
+    indexed: IndexedGroup, claims: Claims, previous: dict[int, int], racks: RackInfo | None, *, gap: int
+) -> Dealt:
+    """Assign a group's partitions.
+
+    Args:
+        indexed: The group.
+        claims: Previous owners.
+        previous: Owners of partitions in an earlier generation.
+        racks: Racks, if they matter.
+        gap: Allowed difference between members in a balanced assignment (`Potential.gap`).
+
+    Raises:
+        LeaderWouldFail: Java throws here.
+        CannotTell: Members claim partitions that do not exist, or two members own one, in a group that is too large to
+            follow Java step by step.
+    """
+    potential = Potential(indexed, gap=gap, counts_topics=True)
+    spend(len(indexed.members) * (10 + len(indexed.topics) // 64))
+    kept, revocation = keep(indexed, potential, claims.owned, racks)
+    everything = np.concatenate(kept)
+    # If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.
+    claimed = np.concatenate(claims.owned)
+    sound = int(everything.max(initial=-1)) < indexed.total and np.bincount(claimed, minlength=1).max() <= 1
+    if not sound:
+        note(lambda: [Note("untold", "members claim partitions that do not exist, or that two of them own")])
+    partitions = potential.in_order(indexed)
+    listed = np.array(partitions, dtype=np.int64)
+    free = unassigned(indexed, kept, np.argsort(potential.topics_in_order()))
+    task = Task([ids.tolist() for ids in kept], previous, partitions, listed[free[listed]].tolist(), revocation)
+    balancing = (
+        Balancing(indexed, potential, task, racks)
+        if sound
+        else BalancingStepByStep(indexed, potential, task, racks, claims)
+    )
+    return Dealt([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in balancing.result()], None)
 
 
 def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:
