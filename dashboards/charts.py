@@ -19,7 +19,6 @@ from streaming.terminal import age
 __all__ = [
     "LEVELS",
     "Heard",
-    "HeatRow",
     "count_plot",
     "held",
     "map_plot",
@@ -45,19 +44,6 @@ class Heard:
 
     until: datetime
     reach: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class HeatRow:
-    """One partition.
-
-    Attributes:
-        name: Topic and partition.
-        values: A value for each column; None where it is not known.
-    """
-
-    name: str
-    values: Sequence[int | None]
 
 
 LEVELS: Final[Mapping[str, Sequence[int]]] = {
@@ -245,11 +231,13 @@ def step_plot(rows: Sequence[Row], steps: Steps, span: Range) -> dict[str, Any]:
     }
 
 
-def map_plot(lines: Sequence[HeatRow], steps: Steps, by: str, of_all: int, rest: int | None) -> dict[str, Any]:
+def map_plot(
+    lines: Mapping[str, Sequence[int | None]], steps: Steps, by: str, of_all: int, rest: int | None
+) -> dict[str, Any]:
     """Values for the browser, and the sentence.
 
     Args:
-        lines: The partitions, the worst first.
+        lines: A value for each column by the name of the partition, the worst first.
         steps: The columns.
         by: offsets or seconds.
         of_all: Partitions with those that are left out.
@@ -263,8 +251,8 @@ def map_plot(lines: Sequence[HeatRow], steps: Steps, by: str, of_all: int, rest:
         "width": width,
         "unit": "s" if by == "seconds" else "",
         "levels": list(LEVELS[by]),
-        "names": [words.cut(line.name, _LONGEST_NAME) for line in lines],
-        "rows": [list(line.values) for line in lines],
+        "names": [words.cut(name, _LONGEST_NAME) for name in lines],
+        "rows": list(map(list, lines.values())),
         "told": _told_map(lines, by, of_all, rest),
     }
 
@@ -317,17 +305,16 @@ def _told_moves(decisions: int, moved: int) -> str:
     return f"{words.number(decisions)} decisions, {words.number(moved)} partitions moved"
 
 
-def _told_map(lines: Sequence[HeatRow], by: str, of_all: int, rest: int | None) -> str:
-    known = [value for line in lines for value in line.values if value is not None]
-    cells = sum(len(line.values) for line in lines)
+def _told_map(lines: Mapping[str, Sequence[int | None]], by: str, of_all: int, rest: int | None) -> str:
+    known = [(value, name) for name, values in lines.items() for value in values if value is not None]
     if not known:
-        return "nothing was measured in this time"
-    worst = max(lines, key=lambda line: max((v for v in line.values if v is not None), default=-1))
-    name, highest = words.cut(worst.name, 60), valued(max(known), by)
-    text = f"{words.counted(of_all, 'partition')}; the worst is {name} with {highest}"
+        return _NOTHING
+    highest, worst = max(known, key=lambda one: one[0])
+    text = f"{words.counted(of_all, 'partition')}; the worst is {words.cut(worst, 60)} with {valued(highest, by)}"
     text += " unread" if by == "offsets" else " or more behind"
     if of_all > len(lines):
         text += f"; the worst {len(lines)} are shown, no other was above {valued(rest, by)}"
+    cells = sum(map(len, lines.values()))
     if len(known) < cells:
         text += f"; {max(1, round(100 * (cells - len(known)) / cells))} % of it is not known"
     return text

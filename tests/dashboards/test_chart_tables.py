@@ -9,7 +9,6 @@ import pytest
 
 from dashboards.charts import (
     Heard,
-    HeatRow,
     count_plot,
     held,
     map_plot,
@@ -111,7 +110,7 @@ def test_counts_are_summed_by_step_and_kind() -> None:
 def test_a_map_has_the_highest_value_of_each_partition_in_twelve_columns() -> None:
     steps = Steps(BEGIN, HOUR / 4, 96)
     values: list[int | None] = [None] * 8 + list(range(88))
-    plot = map_plot([HeatRow("orders 3", values)], steps, "offsets", 1, None)
+    plot = map_plot({"orders 3": values}, steps, "offsets", 1, None)
     table = table_of(plot)
     assert table["head"] == ["partition", *(at(2 * column) for column in range(12))]
     assert table["rows"] == [["orders 3", "not known", *(str(8 * column + 7) for column in range(11))]]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dashboards.boards.lag_map import lines_of_hours, lines_of_rows
-from dashboards.charts import map_plot
+from dashboards.charts import Heard, map_plot
 from dashboards.spans import Steps, hours_of, minutes_of
 
 BEGIN = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
@@ -29,8 +29,8 @@ def row(minute: int, lag: int | None = 0, **more: Any) -> dict[str, Any]:
 
 def values(*rows: dict[str, Any], by: str = "offsets", until: int = 8) -> list[int | None]:
     steps = Steps(BEGIN, MINUTE, 8)
-    (line,) = lines_of_rows(rows, steps, 1, REACH, BEGIN + until * MINUTE, by)
-    return list(line.values)
+    (line,) = lines_of_rows(rows, steps, 1, Heard(BEGIN + until * MINUTE, REACH), by).values()
+    return line
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_an_hour_without_a_row_is_zero_only_where_the_group_was_observed_and_the
         return {"topic": "t", "broker": None, "partition": 0, "day": day, "step": step, "lag_max": lag}
 
     steps = Steps(BEGIN, timedelta(hours=1), 6)
-    (line,) = lines_of_hours([hour(15, 8), hour(18, None)], steps, 1, {0, 1, 2, 4})
-    assert line.values == [None, 8, 0, None, None, None]
+    (line,) = lines_of_hours([hour(15, 8), hour(18, None)], steps, 1, {0, 1, 2, 4}).values()
+    assert line == [None, 8, 0, None, None, None]
 
 
 def test_the_sentence_counts_what_is_left_out_and_what_is_not_known() -> None:
     steps = Steps(BEGIN, MINUTE, 4)
-    lines = lines_of_rows([row(0, 1_200)], steps, 1, REACH, BEGIN + 2 * MINUTE, "offsets")
+    lines = lines_of_rows([row(0, 1_200)], steps, 1, Heard(BEGIN + 2 * MINUTE, REACH), "offsets")
     told = map_plot(lines, steps, "offsets", 500, 12)["told"]
     assert told == (
         "500 partitions; the worst is t 0 with 1,200 unread; the worst 1 are shown, no other was above 12; "
         "50 % of it is not known"
     )
-    assert map_plot([], steps, "offsets", 0, None)["told"] == "nothing was measured in this time"
+    assert map_plot({}, steps, "offsets", 0, None)["told"] == "nothing was measured in this time"
 
 
 @pytest.mark.parametrize("days", [2, 7, 30, 365, 3 * 366])
