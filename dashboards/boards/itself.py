@@ -14,7 +14,7 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.format import Row
 from dashboards.lake import PageLake
-from dashboards.page.board import HEALTH, Board, View
+from dashboards.page.board import Board, View
 from streaming.catalog import Contents
 from streaming.tables import DataFile
 from streaming.terminal import age
@@ -36,6 +36,8 @@ _ALERTER_WITHIN: Final = timedelta(minutes=15)
 _MAINTAINED_WITHIN: Final = timedelta(hours=3)
 
 _ROLLUPS: Final = frozenset({"group_hourly", "group_daily", "partition_hourly"})
+
+_READING: Final = ("quiet", "The tables' logs are being read.")
 
 _MISSING: Final[Mapping[str, str]] = {
     "not_visible": "with a topic that the probe does not see: it may lack Describe on it, or the topic does not exist",
@@ -115,22 +117,13 @@ def missing(row: Row) -> list[str]:
 
 
 def _clusters(view: View) -> Mapping[str, Any]:
-    unseen: dict[str, Counter[str]] = {}
-    for row in view.rows("unseen"):
-        unseen.setdefault(row["cluster"], Counter())[row["kind"]] += row["number"] or 0
-    health: dict[str, Counter[int]] = {}
-    for group in view.groups(cluster=None):
-        health.setdefault(group["cluster"], Counter())[group["health"]] += 1
     shown = [row for row in view.rows("clusters") if view.cluster in {None, row["cluster"]}]
     return {
         "clusters": shown[:_MOST_CLUSTERS],
         "hidden": len(shown) - _MOST_CLUSTERS,
         "quiet": {name: _quiet(view, name) for name in silent(view.lake)},
-        "health": {
-            name: [(number, word, counts[number]) for number, word in HEALTH.items() if counts[number]]
-            for name, counts in health.items()
-        },
-        "unseen": unseen,
+        "health": Counter((group["cluster"], group["health"]) for group in view.groups(cluster=None)),
+        "unseen": {(row["cluster"], row["kind"]): row["number"] for row in view.rows("unseen")},
         "firing": Counter(row["cluster"] for row in view.rows("alerts", cluster=None)),
         "missing": missing,
         "held": view.rows("open_transactions"),
@@ -198,30 +191,29 @@ def maintained(written: datetime | None, newest: datetime | None, oldest: dateti
 
 
 def _itself(view: View) -> Mapping[str, Any]:
-    newest = {row["cluster"]: row for row in view.rows("rounds")}
+    newest = view.rows("rounds")
     since = (view.now - _HOUR).replace(second=0, microsecond=0)
     past = view.rows("rounds_past", since=since, most=MOST_ROUNDS)
-    tables, signs = view.archive.tables(), view.archive.signs(tuple(newest))
+    tables, signs = view.archive.tables(), view.archive.signs([row["cluster"] for row in newest])
     if tables is None or signs is None:
         view.unread.add("logs")
-    shown = [name for name in newest if view.cluster in {None, name}][:_SHOWN]
-    reading = "quiet", "The tables' logs are being read."
+    shown = [row for row in newest if view.cluster in {None, row["cluster"]}][:_SHOWN]
+    alerters = {}
+    for name in (row["cluster"] for row in shown):
+        of_cluster = [row for row in past if row["cluster"] == name]
+        alerters[name] = _READING if signs is None else alerter(signs.judged.get(name), of_cluster)
     return {
-        "rounds": [newest[name] for name in shown],
+        "rounds": shown,
         "pace": {row["cluster"]: row for row in view.rows("rounds_pace", since=since)},
         "quiet": {name: _quiet(view, name) for name in silent(view.lake)},
-        "alerters": [
-            (name, reading if signs is None else
-             alerter(signs.judged.get(name), [row for row in past if row["cluster"] == name]))
-            for name in shown
-        ],
+        "alerters": alerters,
         "delay": None if signs is None else delay(signs.written),
-        "maintenance": reading if tables is None else _maintenance(tables, list(newest.values())),
+        "maintenance": _READING if tables is None else _maintenance(tables, newest),
         "tables": tables or (),
         "undecoded": view.rows("undecoded", most=_SHOWN),
         "gaps": view.rows("gaps", most=_SHOWN),
         "shown": _SHOWN,
-    }  # fmt: skip
+    }
 
 
 def _maintenance(tables: Sequence[Contents], newest: Sequence[Row]) -> tuple[str, str]:

@@ -141,16 +141,14 @@ def _unseen(view: View) -> str:
     for row in view.rows("unseen"):
         if view.cluster in {None, row["cluster"]}:
             totals[row["kind"]] += row["number"] or 0
-    said = [
-        f"{words.number(totals[kind])} {text}"
-        for kind, text in (
-            ("quarantine", "records could not be decoded (table quarantine)"),
-            ("gap", "ranges were deleted before we read them (table gaps)"),
-        )
-        if totals[kind]
-    ]
+    said = [f"{words.number(totals[kind])} {text}" for kind, text in _UNSEEN.items() if totals[kind]]
     return f"Not included: {'; '.join(said)}." if said else ""
 
+
+_UNSEEN: Final = {
+    "quarantine": "records could not be decoded (table quarantine)",
+    "gap": "ranges were deleted before we read them (table gaps)",
+}
 
 BOARD = Board(
     path=(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,7 +14,7 @@ from dashboards.page.board import View, name_of
 from dashboards.spans import Range
 from streaming.terminal import age
 
-__all__ = ["HeldValue", "held_in", "rolled_up", "since_of", "states", "states_within", "total"]
+__all__ = ["HeldValue", "held_in", "rolled_up", "since_of", "states", "states_within", "times_of"]
 
 _MEASURES: Final = {"state": "coordinator state", "verdict": "verdict", "lag_status": "lag status"}
 """Columns of which a group always has one value, with their words."""
@@ -82,30 +81,26 @@ def _values(row: Row) -> dict[str, str]:
     }
 
 
-def total(held: Iterable[HeldValue]) -> dict[str, timedelta]:
-    """The time of each value, the longest first."""
-    seconds: Counter[str] = Counter()
-    for one in held:
-        seconds[one.value] += (one.end - one.begin).total_seconds()  # type: ignore[assignment]
-    return _longest_first(seconds)
+def times_of(held: Mapping[str, Iterable[HeldValue]]) -> dict[str, dict[str, timedelta]]:
+    """The time of each value by measure, the longest first."""
+    return _summed((name, one.value, one.end - one.begin) for name, of in held.items() for one in of)
 
 
 def rolled_up(rows: Sequence[Row]) -> dict[str, dict[str, timedelta]]:
-    """The time of each value by measure, the longest first, from rows of group_hours.sql or group_days.sql."""
-    found: dict[str, Counter[str]] = {name: Counter() for name in _MEASURES}
-    for row in rows:
-        for name in _MEASURES:
-            for item in row[f"{name}_seconds"] or ():
-                found[name][item["name"]] += item["seconds"]
-        for item in row["finding_seconds"] or ():
-            found.setdefault(f"finding {item['name']}", Counter())[_HOLDS] += item["seconds"]
-    return {name: _longest_first(seconds) for name, seconds in found.items()}
+    """The same from rows of group_hours.sql or group_days.sql."""
+    named = ((name, row[f"{name}_seconds"]) for row in rows for name in _MEASURES)
+    values = [(name, item["name"], item["seconds"]) for name, items in named for item in items or ()]
+    findings = [item for row in rows for item in row["finding_seconds"] or ()]
+    values += [(f"finding {item['name']}", _HOLDS, item["seconds"]) for item in findings]
+    return _summed((name, value, timedelta(seconds=seconds)) for name, value, seconds in values)
 
 
-def _longest_first(seconds: Counter[str]) -> dict[str, timedelta]:
-    return {
-        name: timedelta(seconds=value) for name, value in sorted(seconds.items(), key=lambda item: (-item[1], item[0]))
-    }
+def _summed(times: Iterable[tuple[str, str, timedelta]]) -> dict[str, dict[str, timedelta]]:
+    found: dict[str, dict[str, timedelta]] = {}
+    for name, value, time in times:
+        of_name = found.setdefault(name, {})
+        of_name[value] = of_name.get(value, timedelta()) + time
+    return {name: dict(sorted(of.items(), key=lambda item: (-item[1], item[0]))) for name, of in found.items()}
 
 
 def states_within(view: View, group: Row, span: Range) -> dict[str, list[HeldValue]]:
@@ -144,7 +139,7 @@ def states(group: Row, span: Range, held: Mapping[str, Sequence[HeldValue]], his
         held: By `states_within`.
         history: Rows of group_hours.sql or group_days.sql, where that has nothing.
     """
-    times = {name: total(of) for name, of in held.items()} or rolled_up(history)
+    times = times_of(held) or rolled_up(history)
     now = _values(group)
     begun = {f"finding {finding['finding']}": words.time(finding["since"]) for finding in group["findings"] or ()}
     rows = [
@@ -153,40 +148,26 @@ def states(group: Row, span: Range, held: Mapping[str, Sequence[HeldValue]], his
             "finding": name not in _MEASURES,
             "now": _said(now.get(name, "")) or words.DASH,
             "since": begun.get(name) or since_of(held, name, now.get(name)),
-            "strip": _strip(held.get(name, ()), span),
-            "times": ", ".join(
-                age(time) if value == _HOLDS else f"{_said(value)} {age(time)}"
-                for value, time in times.get(name, {}).items()
-                if time
-            ),
+            "strip": [_bar(one, span) for one in held.get(name, ())],
+            "times": {_said(value): time for value, time in times.get(name, {}).items() if time},
         }
         for name in dict.fromkeys((*_MEASURES, *now, *times))
     ]
-    return {"rows": rows, "drawn": bool(held), "span": span, "changes": _changes(held.get("state", ()))}
-
-
-def _strip(held: Sequence[HeldValue], span: Range) -> list[dict[str, Any]]:
-    """Bars from 0 to 1000 over the span."""
-    lengths = [
-        (one, 1000 * ((one.begin - span.begin) / span.length), 1000 * ((one.end - one.begin) / span.length))
-        for one in held
+    newest_first = list(reversed(held.get("state", ())))[:_CHANGES]
+    changes = [
+        [f"{'' if one.whole else 'before '}{words.time(one.begin)}", _said(one.value), age(one.end - one.begin)]
+        for one in newest_first
     ]
+    table = {"head": ["Since", "Coordinator state", "For"], "rows": changes}
+    return {"rows": rows, "drawn": bool(held), "span": span, "changes": table}
+
+
+def _bar(held: HeldValue, span: Range) -> dict[str, str]:
+    """A bar on a strip from 0 to 1000."""
+    begin, length = (held.begin - span.begin) / span.length, (held.end - held.begin) / span.length
     # A state of a second is still seen in a day.
-    return [
-        {"x": f"{begin:.1f}", "width": f"{max(length, 1.5):.1f}", "tone": _TONES.get(one.value, "warn")}
-        for one, begin, length in lengths
-    ]
-
-
-def _changes(held: Sequence[HeldValue]) -> dict[str, Any]:
-    """The states as a table, the newest first."""
-    return {
-        "head": ["Since", "Coordinator state", "For"],
-        "rows": [
-            [f"{'' if one.whole else 'before '}{words.time(one.begin)}", _said(one.value), age(one.end - one.begin)]
-            for one in list(reversed(held))[:_CHANGES]
-        ],
-    }
+    width = max(1000 * length, 1.5)
+    return {"x": f"{1000 * begin:.1f}", "width": f"{width:.1f}", "tone": _TONES.get(held.value, "warn")}
 
 
 def _said(value: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.boards.states import HeldValue, held_in, rolled_up, total
+from dashboards.boards.states import HeldValue, held_in, rolled_up, times_of
 from dashboards.charts import Heard
 from dashboards.spans import Range
 
@@ -68,7 +68,10 @@ def test_each_finding_is_a_measure_of_its_own() -> None:
 
 def test_times_are_summed_by_value_the_longest_first() -> None:
     rows = (row(0, "Stable", last=9), row(10, "Empty", last=49), row(50, "Stable", last=59))
-    assert total(states(*rows)) == {"Empty": timedelta(minutes=40), "Stable": timedelta(minutes=20)}
+    assert times_of({"state": states(*rows)})["state"] == {
+        "Empty": timedelta(minutes=40),
+        "Stable": timedelta(minutes=20),
+    }
 
 
 def test_roll_ups_tell_for_how_long_each_value_held() -> None:
@@ -85,7 +88,5 @@ def test_roll_ups_tell_for_how_long_each_value_held() -> None:
 
     assert rolled_up([rolled(3_500, 100, 40), rolled(3_600, 0, 20)]) == {
         "state": {"Stable": timedelta(seconds=7_100), "PreparingRebalance": timedelta(seconds=100)},
-        "verdict": {},
-        "lag_status": {},
         "finding unassigned": {"holds": timedelta(seconds=60)},
     }
