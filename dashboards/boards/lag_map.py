@@ -78,13 +78,13 @@ def _of_hours(view: View, group: Row, span: Range) -> tuple[Sequence[Row], Lines
     begin = floor(span.begin, min(width, _DAY))
     steps = Steps(begin, width, max(1, -(-(span.end - begin) // width)))
     until = span.end.replace(second=0, microsecond=0)
-    asked = {"hours": min(hours, 24), "most": _MOST}
-    rows = view.rows("lag_map_hours", **name_of(group), since=begin, until=until, **asked)
+    within_day = min(hours, 24)
+    rows = view.rows("lag_map_hours", **name_of(group), since=begin, until=until, hours=within_day, most=_MOST)
     observed: set[int] = set()
     for row in history_of(view, group, Range(span.name, begin, span.end)):
         parts = 1 if "hour" in row else -(-_DAY // width)
         observed.update(steps.at(row["time"] + part * width) for part in range(parts))
-    return rows, lines_of_hours(rows, steps, asked["hours"], observed), steps
+    return rows, lines_of_hours(rows, steps, within_day, observed), steps
 
 
 def _worst(name: str, values: Sequence[int | None], steps: Steps, by: str) -> dict[str, Any]:

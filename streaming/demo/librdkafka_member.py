@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import struct
-import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from streaming.demo.journal import PartitionId, by_topic, generation_line
+from streaming.demo.journal import PartitionId, by_topic
+from streaming.demo.member import ThreadMember
 from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage
 
 FAR_AHEAD = 1_000_000
 """Added to the offsets of transactions that abort: so far beyond any end that a wrongly counted one would show."""
 
 _POLL_S = 0.5
-_COMMIT_EVERY_S = 1.5
 _ANSWER_S = 2.0
 """Limit for a request to the broker, which normally takes a few ms."""
 
@@ -40,115 +37,79 @@ _REFUSED = {
 """Errors of a commit after which it is certain that nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class LibrdkafkaSettings:
-    """The settings of one member: its group, subscription, client id and strategy.
+class LibrdkafkaMember(ThreadMember):
+    """One running member."""
 
-    Attributes:
-        group: Its group.
-        topics: The subscribed topics.
-        client_id: Its client id, and of a transactional member its transactional id.
-        strategy: `partition.assignment.strategy`; None for a transactional client without membership.
-        abort_every: After so many transactions one follows that aborts; None for never.
-    """
+    def __init__(
+        self, stage: Stage, group: str, topics: tuple[str, ...], client_id: str, strategy: str | None = None
+    ) -> None:
+        """Start its thread.
 
-    group: str
-    topics: tuple[str, ...]
-    client_id: str
-    strategy: str | None
-    abort_every: int | None = None
+        Args:
+            stage: The stage.
+            group: Its group.
+            topics: The subscribed topics.
+            client_id: Its client id, and of a transactional member its transactional id.
+            strategy: `partition.assignment.strategy`; None for a transactional client without membership.
+        """
+        self._strategy = strategy
+        self._common = {"bootstrap.servers": stage.bootstrap, "client.id": client_id, "log_level": QUIET_LIBRDKAFKA}
+        super().__init__(stage, group, topics, client_id)
 
-
-class LibrdkafkaMember:
-    """One running member. It joins at once, and commits synchronously what it has consumed."""
-
-    def __init__(self, settings: LibrdkafkaSettings, stage: Stage) -> None:
-        """Start its thread."""
-        self.settings = settings
-        self.settled = False
-        self._stage = stage
-        self._leaving = threading.Event()
-        self._positions: dict[PartitionId, int] = {}
-        self._thread = threading.Thread(target=self._run, daemon=True, name=settings.client_id)
-        self._thread.start()
-
-    def leave(self) -> None:
-        """Close the client, which leaves its group."""
-        self._leaving.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        settings = self.settings
+    def _connect(self) -> Consumer:
         consumer = Consumer(
             {
-                **self._common(),
-                "group.id": settings.group,
-                "partition.assignment.strategy": settings.strategy or "range",
+                **self._common,
+                "group.id": self.group,
+                "partition.assignment.strategy": self._strategy or "range",
                 "session.timeout.ms": 10_000,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "allow.auto.create.topics": False,
             }
         )
-        if settings.strategy is not None:
-            consumer.subscribe(list(settings.topics), on_assign=self._on_assign, on_revoke=self._on_revoke)
+        if self._strategy is not None:
+            consumer.subscribe(list(self.topics), on_assign=self._on_assign, on_revoke=self._on_revoke)
+        return consumer
+
+    def _poll(self, client: Consumer) -> bool:
+        message = client.poll(_POLL_S)
+        if message is not None and message.error() is None:
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            if topic is not None and partition is not None and offset is not None:
+                self._positions[topic, partition] = offset + 1
+        return message is not None
+
+    def _assigned(self, client: Consumer) -> Collection[PartitionId]:
+        return _ids(client.assignment())
+
+    def _write(self, client: Consumer, offsets: Mapping[PartitionId, int]) -> Collection[PartitionId] | None:
         try:
-            self._consume(consumer)
-        finally:
-            consumer.close()
-            self.settled = True
-
-    def _common(self) -> dict[str, Any]:
-        return {
-            "bootstrap.servers": self._stage.bootstrap,
-            "client.id": self.settings.client_id,
-            "log_level": QUIET_LIBRDKAFKA,
-        }
-
-    def _consume(self, consumer: Consumer) -> None:
-        next_commit = time.monotonic() + _COMMIT_EVERY_S
-        while not self._leaving.is_set():
-            message = consumer.poll(_POLL_S)
-            if message is not None and message.error() is None:
-                topic, partition, offset = message.topic(), message.partition(), message.offset()
-                if topic is not None and partition is not None and offset is not None:
-                    self._positions[topic, partition] = offset + 1
-            if self.settled:
-                continue
-            at_the_end = message is None and self._stage.drained.is_set() and consumed_everything(consumer)
-            if at_the_end or time.monotonic() >= next_commit:
-                committed = self._commit(consumer)
-                next_commit = time.monotonic() + _COMMIT_EVERY_S
-                self.settled = at_the_end and committed
-
-    def _commit(self, consumer: Consumer) -> bool:
-        """Commit all positions; returns whether nothing is left uncommitted."""
-        assigned = {(tp.topic, tp.partition) for tp in consumer.assignment()}
-        offsets = {partition: offset for partition, offset in self._positions.items() if partition in assigned}
-        if not offsets:
-            return True
-        try:
-            answer = consumer.commit(offsets=_partitions(offsets), asynchronous=False)
+            answer = client.commit(offsets=_partitions(offsets), asynchronous=False)
         except KafkaException as error:
-            if error.args[0].code() not in _REFUSED:
-                self._stage.ledger.uncertain(self.settings.group, offsets)
+            return () if error.args[0].code() in _REFUSED else None
+        return _ids(tp for tp in answer or () if tp.error is None)
+
+    def _is_at_the_end(self, client: Consumer) -> bool:
+        assigned = client.assignment()
+        if not assigned:
+            return (generation_of(client) or -1) >= 0
+        try:
+            # Without a record consumed since its assignment a partition has no position (-1001): its last commit counts.
+            started = {(tp.topic, tp.partition): tp.offset for tp in client.committed(assigned, _ANSWER_S)}
+            for tp in client.position(assigned):
+                end = client.get_watermark_offsets(tp, timeout=_ANSWER_S)[1]
+                if max(tp.offset, started[tp.topic, tp.partition], 0) < end:
+                    return False
+        except KafkaException:
             return False
-        written = {(tp.topic, tp.partition) for tp in answer or () if tp.error is None}
-        self._stage.ledger.committed(
-            self.settings.group, {key: value for key, value in offsets.items() if key in written}
-        )
-        return written == set(offsets)
+        return True
 
     def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
-        self.settled = False
-        owned = [(tp.topic, tp.partition) for tp in assigned]
-        group, client = self.settings.group, self.settings.client_id
-        line = generation_line(group, consumer.memberid(), client, generation_of(consumer) or -1, owned)
-        self._stage.journal.write("generation", **line)
+        self._joined(consumer.memberid(), generation_of(consumer) or -1, _ids(assigned))
 
     def _on_revoke(self, _consumer: Consumer, revoked: list[TopicPartition]) -> None:
-        for tp in revoked:
-            self._positions.pop((tp.topic, tp.partition), None)
+        self._revoked(_ids(revoked))
 
 
 class TransactionalMember(LibrdkafkaMember):
@@ -157,45 +118,55 @@ class TransactionalMember(LibrdkafkaMember):
     While it is stuck a transaction stays open whose offsets are `FAR_AHEAD`; when it recovers that one is aborted.
     """
 
-    def __init__(self, settings: LibrdkafkaSettings, stage: Stage) -> None:
-        self._hangs = threading.Event()
-        super().__init__(settings, stage)
+    def __init__(
+        self,
+        stage: Stage,
+        group: str,
+        topics: tuple[str, ...],
+        client_id: str,
+        strategy: str | None = None,
+        abort_every: int | None = None,
+    ) -> None:
+        """Start its thread.
 
-    def get_stuck(self) -> None:
-        """Leave a transaction open."""
-        self._hangs.set()
+        Args:
+            stage: As of `LibrdkafkaMember`.
+            group: As there.
+            topics: As there.
+            client_id: As there.
+            strategy: As there.
+            abort_every: After so many transactions one follows that aborts; None for never.
+        """
+        self._abort_every = abort_every
+        super().__init__(stage, group, topics, client_id, strategy)
 
-    def recover(self) -> None:
-        """Abort it, and continue."""
-        self._hangs.clear()
-
-    def _consume(self, consumer: Consumer) -> None:
-        transactional = {"transactional.id": self.settings.client_id, "transaction.timeout.ms": _OPEN_MS}
-        producer = Producer({**self._common(), **transactional})
+    def _consume(self, client: Consumer) -> None:
+        transactional = {"transactional.id": self.client_id, "transaction.timeout.ms": _OPEN_MS}
+        producer = Producer({**self._common, **transactional})
         producer.init_transactions(_LIMIT_S)
         done = 0
         while not self._leaving.is_set():
-            self._wait(consumer)
+            self._wait(client)
             at_the_end = self._stage.drained.is_set()
-            offsets = self._ends(consumer)
+            offsets = self._ends(client)
             if not offsets or self.settled:
                 continue
-            if self._hangs.is_set():
-                self._begin(consumer, producer, offsets, FAR_AHEAD)
-                while self._hangs.is_set() and not self._leaving.is_set():
-                    self._wait(consumer)
+            if self._is_stuck():
+                self._begin(client, producer, offsets, FAR_AHEAD)
+                while self._is_stuck() and not self._leaving.is_set():
+                    self._wait(client)
                 self._abort(producer, offsets)
                 continue
-            self._begin(consumer, producer, offsets)
+            self._begin(client, producer, offsets)
             try:
                 producer.commit_transaction(_LIMIT_S)
             except KafkaException:
-                self._stage.ledger.uncertain(self.settings.group, offsets)
+                self._stage.ledger.uncertain(self.group, offsets)
                 raise
-            self._stage.ledger.committed(self.settings.group, offsets)
+            self._stage.ledger.committed(self.group, offsets)
             done += 1
-            if self.settings.abort_every and done % self.settings.abort_every == 0 and not at_the_end:
-                self._begin(consumer, producer, offsets, FAR_AHEAD)
+            if self._abort_every and done % self._abort_every == 0 and not at_the_end:
+                self._begin(client, producer, offsets, FAR_AHEAD)
                 self._abort(producer, offsets)
             self.settled = at_the_end
 
@@ -203,7 +174,7 @@ class TransactionalMember(LibrdkafkaMember):
         """Until the next transaction; a member must poll to stay in its group."""
         end = time.monotonic() + _TRANSACTION_S
         while (left := end - time.monotonic()) > 0 and not self._leaving.is_set():
-            if self.settings.strategy is None:
+            if self._strategy is None:
                 self._leaving.wait(left)
             else:
                 consumer.poll(min(left, _POLL_S))
@@ -211,8 +182,8 @@ class TransactionalMember(LibrdkafkaMember):
     def _ends(self, consumer: Consumer) -> dict[PartitionId, int]:
         """The end of each of its partitions."""
         places = consumer.assignment()
-        if self.settings.strategy is None:
-            [topic] = self.settings.topics
+        if self._strategy is None:
+            [topic] = self.topics
             places = [TopicPartition(topic, partition) for partition in range(self._stage.partitions_of(topic))]
         return {(tp.topic, tp.partition): consumer.get_watermark_offsets(tp, timeout=_LIMIT_S)[1] for tp in places}
 
@@ -226,28 +197,15 @@ class TransactionalMember(LibrdkafkaMember):
     def _abort(self, producer: Producer, offsets: Mapping[PartitionId, int]) -> None:
         producer.abort_transaction(_LIMIT_S)
         ahead = {partition: offset + FAR_AHEAD for partition, offset in offsets.items()}
-        self._stage.journal.write("aborted", group=self.settings.group, offsets=by_topic(ahead))
+        self._stage.journal.write("aborted", group=self.group, offsets=by_topic(ahead))
 
 
 def _partitions(offsets: Mapping[PartitionId, int]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
 
 
-def consumed_everything(consumer: Consumer) -> bool:
-    """Whether a consumer has joined its group and reached the end of all its partitions."""
-    assigned = consumer.assignment()
-    if not assigned:
-        return (generation_of(consumer) or -1) >= 0
-    try:
-        # A partition without a record consumed since its assignment has no position (-1001): its last commit counts.
-        started = {(tp.topic, tp.partition): tp.offset for tp in consumer.committed(assigned, _ANSWER_S)}
-        for tp in consumer.position(assigned):
-            end = consumer.get_watermark_offsets(tp, timeout=_ANSWER_S)[1]
-            if max(tp.offset, started[tp.topic, tp.partition], 0) < end:
-                return False
-    except KafkaException:
-        return False
-    return True
+def _ids(partitions: Iterable[TopicPartition]) -> set[PartitionId]:
+    return {(tp.topic, tp.partition) for tp in partitions}
 
 
 def generation_of(consumer: Consumer) -> int | None:

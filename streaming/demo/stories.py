@@ -29,8 +29,8 @@ from streaming.demo.evidence import (
     only,
 )
 from streaming.demo.java_member import JavaMember
-from streaming.demo.kafka_python_member import ForOneMember, KafkaPythonMember, MemberSettings, PileUp, Pinned
-from streaming.demo.librdkafka_member import FAR_AHEAD, LibrdkafkaMember, LibrdkafkaSettings, TransactionalMember
+from streaming.demo.kafka_python_member import ForOneMember, KafkaPythonMember, PileUp, Pinned
+from streaming.demo.librdkafka_member import FAR_AHEAD, LibrdkafkaMember, TransactionalMember
 from streaming.demo.log_writer import (
     HOSTILE_GROUPS,
     commit_for_hostile_groups,
@@ -65,15 +65,15 @@ _REBALANCE_MS = 10_000
 
 
 def _python(group: str, topics: str, client_id: str, **more: Any) -> Player:
-    return partial(KafkaPythonMember.on_stage, MemberSettings(group, tuple(topics.split()), client_id, **more))
+    return partial(KafkaPythonMember, group=group, topics=tuple(topics.split()), client_id=client_id, **more)
 
 
 def _librdkafka(group: str, topics: str, client_id: str, strategy: str) -> Player:
-    return partial(LibrdkafkaMember, LibrdkafkaSettings(group, tuple(topics.split()), client_id, strategy))
+    return partial(LibrdkafkaMember, group=group, topics=tuple(topics.split()), client_id=client_id, strategy=strategy)
 
 
-def _transactional(group: str, topic: str, client_id: str, strategy: str | None, abort_every: int | None) -> Player:
-    return partial(TransactionalMember, LibrdkafkaSettings(group, (topic,), client_id, strategy, abort_every))
+def _transactional(group: str, client_id: str, **more: Any) -> Player:
+    return partial(TransactionalMember, group=group, topics=("transfers",), client_id=client_id, **more)
 
 
 def _java(topic: str, group: str, client_id: str) -> Player:
@@ -255,7 +255,7 @@ ALL_STORIES: tuple[Story, ...] = (
         ("tills-static",),
         {"clicks": 6},
         {
-            till: _python("tills-static", "clicks", till, instance_id=till, session_timeout_ms=30_000)
+            till: _python("tills-static", "clicks", till, group_instance_id=till, session_timeout_ms=30_000)
             for till in ("till-1", "till-2")
         },
         ((0, _join("till-1", "till-2")), (25,)),
@@ -379,7 +379,7 @@ ALL_STORIES: tuple[Story, ...] = (
         "transactions: committed offsets count, aborted ones never",
         ("transfers-exactly-once",),
         {"transfers": 3},
-        {"booker": _transactional("transfers-exactly-once", "transfers", "transfers-booker", "range", 3)},
+        {"booker": _transactional("transfers-exactly-once", "transfers-booker", strategy="range", abort_every=3)},
         ((0, _join("booker")),),
         (
             holds(
@@ -492,7 +492,7 @@ ALL_STORIES: tuple[Story, ...] = (
         "a transaction that hangs from 25 s to 85 s, and holds the log back",
         ("settlement-exactly-once",),
         {"transfers": 3},
-        {"writer": _transactional("settlement-exactly-once", "transfers", "settlement-writer", None, None)},
+        {"writer": _transactional("settlement-exactly-once", "settlement-writer")},
         ((0, _join("writer")), (25, _stuck("writer")), (85, _recover("writer"))),
         (
             # The producer may become known a round after the hold.
