@@ -95,7 +95,7 @@ class LibrdkafkaMember(ThreadMember):
         if not assigned:
             return (generation_of(client) or -1) >= 0
         try:
-            # Without a record consumed since its assignment a partition has no position (-1001): its last commit counts.
+            # Without a record since its assignment a partition has no position (-1001): its last commit counts.
             started = {(tp.topic, tp.partition): tp.offset for tp in client.committed(assigned, _ANSWER_S)}
             for tp in client.position(assigned):
                 end = client.get_watermark_offsets(tp, timeout=_ANSWER_S)[1]

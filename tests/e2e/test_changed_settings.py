@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.coordinator.assignors.range import RangePartitionAssignor
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, load_settings
-from streaming.demo.journal import CommitLedger, Journal
-from streaming.demo.kafka_python_member import KafkaPythonMember, MemberSettings
+from streaming.demo.kafka_python_member import KafkaPythonMember
+from streaming.demo.stage import Stage
 from streaming.job.run import start_query
 from streaming.probe import Probe
 from streaming.records import MembershipRecord
@@ -59,7 +57,7 @@ def test_a_changed_strategy_is_judged_in_the_running_job_and_the_same_in_a_repla
     settings = load_settings(**given)
     with ExitStack() as leaving, offsets_log(bootstrap) as log, Probe(settings) as probe:
         probe.round()
-        _two_members(bootstrap, unique, tmp_path / "journal", leaving)
+        _two_members(bootstrap, unique, tmp_path / "stage", leaving)
         while not any(_is_complete(record) for group, record in read_on(log) if group == unique):
             pass
         lake = DeltaLake(settings.lake)
@@ -100,12 +98,10 @@ def _is_complete(record: MembershipRecord) -> bool:
     return len(record.members) == 2 and all(member.assigned for member in record.members)
 
 
-def _two_members(bootstrap: str, group: str, journal: Path, leaving: ExitStack) -> None:
+def _two_members(bootstrap: str, group: str, folder: Path, leaving: ExitStack) -> None:
     topic = f"{group}-orders"
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    admin.create_topics({topic: {"num_partitions": 4, "replication_factor": 1}}, wait_for_metadata=True)
-    admin.close()
-    notes = Journal(journal)
+    stage = Stage(bootstrap, folder)
+    stage.admin.create_topics({topic: {"num_partitions": 4, "replication_factor": 1}}, wait_for_metadata=True)
+    leaving.callback(stage.close)
     for name in ("a", "b"):
-        member = MemberSettings(group, (topic,), name, assignors=(RangePartitionAssignor,), session_timeout_ms=30_000)
-        leaving.callback(KafkaPythonMember(member, bootstrap, notes, CommitLedger(notes)).leave)
+        stage.enter(KafkaPythonMember(stage, group, (topic,), name, session_timeout_ms=30_000))

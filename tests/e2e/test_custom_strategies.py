@@ -9,20 +9,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pyspark.sql import SparkSession
 
 from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.config.settings import CustomStrategySettings
-from streaming.demo.journal import CommitLedger, Journal
-from streaming.demo.kafka_python_member import KafkaPythonMember, MemberSettings
+from streaming.demo.kafka_python_member import KafkaPythonMember
+from streaming.demo.stage import Stage
 from streaming.probe import Probe
 from streaming.tables import LakeReader
 from tests.e2e.conftest import run_to_the_end
@@ -128,7 +128,7 @@ def test_real_groups_are_judged_by_the_users_own_strategies(
         ),
     )
     written = {f"{unique}-{name}": name for name in GROUPS}
-    _grow_with_a_round_for_each_member(settings, written, tmp_path / "journal")
+    _grow_with_a_round_for_each_member(settings, written, tmp_path / "stage")
 
     run_to_the_end(spark, settings)
 
@@ -146,21 +146,21 @@ def test_real_groups_are_judged_by_the_users_own_strategies(
         assert len(decided[group]) >= 3, "the job went on, from round to round and from batch to batch"
 
 
-def _grow_with_a_round_for_each_member(settings: Settings, groups: Mapping[str, str], journal: Path) -> None:
+def _grow_with_a_round_for_each_member(settings: Settings, groups: Mapping[str, str], folder: Path) -> None:
     """Add members to each group one by one; when all groups have one more, there is a round."""
     bootstrap = settings.kafka.bootstrap_servers
     topic = f"{settings.cluster}-orders"
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    admin.create_topics({topic: {"num_partitions": 8, "replication_factor": 1}}, wait_for_metadata=True)
-    admin.close()
-    notes = Journal(journal)
-    with ExitStack() as leaving, offsets_log(bootstrap) as log, Probe(settings) as probe:
+    stage = Stage(bootstrap, folder)
+    stage.admin.create_topics({topic: {"num_partitions": 8, "replication_factor": 1}}, wait_for_metadata=True)
+    with closing(stage), offsets_log(bootstrap) as log, Probe(settings) as probe:
         probe.round()
         for size, letter in enumerate(_WEIGHTS, 1):
             for group, name in groups.items():
-                assignor = _Written(name, _WEIGHTS[letter])
-                member = MemberSettings(group, (topic,), letter, assignors=(assignor,), session_timeout_ms=30_000)
-                leaving.callback(KafkaPythonMember(member, bootstrap, notes, CommitLedger(notes)).leave)
+                assignors = (_Written(name, _WEIGHTS[letter]),)
+                member = KafkaPythonMember(
+                    stage, group, (topic,), letter, assignors=assignors, session_timeout_ms=30_000
+                )
+                stage.enter(member)
             _await(log, groups, size)
             probe.round()
 
