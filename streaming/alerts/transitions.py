@@ -32,7 +32,7 @@ class Transition:
         group_id: None where the rule is about the cluster.
         topic: None likewise.
         partition: None likewise.
-        entity: Key of what the alert is about, as in `Subject`.
+        entity: Key of what the alert is about, as in `RuleRow`.
         labels: Pairs of name and value.
         state: pending, firing, resolved, gone.
         from_state: State before; None when the occurrence begins.

@@ -8,7 +8,7 @@ from pathlib import Path
 from streaming.alerts.decisions import Decisions
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import DELIVERED, Delivery
-from streaming.alerts.judging.firing import FeedRound, FiringState, Observed, RuleRow, Subject, step
+from streaming.alerts.judging.firing import FeedRound, FiringState, Observed, RuleRow, step
 from tests.alerts.build import DRIFT, rules, time_of
 
 
@@ -28,7 +28,7 @@ def forget_statistics(lake: str, table: str) -> None:
 def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     drift = rules(tmp_path, DRIFT)[0]
-    fired = Observed(FeedRound(7, time_of(7), 10_000, 0), (RuleRow("drift", Subject('{"group_id":"g"}', "g"), True),))
+    fired = Observed(FeedRound(7, time_of(7), 10_000, 0), (RuleRow("drift", '{"group_id":"g"}', True),))
     state, transitions = step(FiringState("c", {"drift": drift}), fired)
     decisions = Decisions(lake, "c")
     decisions.remember()

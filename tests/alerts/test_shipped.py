@@ -174,7 +174,7 @@ def test_each_shipped_rule_over_events_fires_on_its_event_and_says_what_it_was()
         for name, found in rows.items()
     }
     observed = Conditions([rule for rule in _RULES.values() if rule.of_events]).events(tables, None, 0)
-    assert {(seen.rule, seen.subject.entity): seen.message for seen in observed.seen} == {
+    assert {(seen.rule, seen.entity): seen.message for seen in observed.seen} == {
         ("undecodable", '{"topic":"t"}'): "records of t cannot be decoded, now at partition 1, offset 7: too short",
         ("unknown_records", '{"topic":"t"}'): (
             "t has records that this release does not know (type 99, version unknown): new"
@@ -197,12 +197,12 @@ def test_a_group_that_decides_topic_by_topic_has_an_alert_for_each_and_takes_all
     rows = [{"topic": topic, "verdict": "drifted", "drifted_count": 1} for topic in topics]
     (first,) = judge.rounds(chunk(1, "drift", *rows), ())
     entities = ['{"group_id":"g","topic":"a"}', '{"group_id":"g","topic":"b"}', '{"group_id":"g"}']
-    assert sorted(seen.subject.entity for seen in first.seen) == entities
+    assert sorted(seen.entity for seen in first.seen) == entities
     active = [("drift", entity) for entity in entities]
     (sound,) = judge.rounds(chunk(2, "drift", *({"topic": t, "verdict": "identical"} for t in topics)), active)
-    assert sorted((seen.subject.entity, seen.condition) for seen in sound.seen) == [(e, False) for e in entities]
+    assert sorted((seen.entity, seen.condition) for seen in sound.seen) == [(e, False) for e in entities]
     (last,) = judge.rounds(chunk(3, "group_health", {"ended": True}), active)
-    assert sorted((seen.subject.entity, seen.gone) for seen in last.seen) == [(e, True) for e in entities]
+    assert sorted((seen.entity, seen.gone) for seen in last.seen) == [(e, True) for e in entities]
 
 
 def test_messages_say_what_the_row_holds() -> None:
@@ -250,7 +250,7 @@ def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
     )
     active = [("drift", f'{{"group_id":"{g}"}}') for g in "abc"]
     (observed,) = Conditions([rule]).rounds(Chunk((FeedRound(1, 1_000, 10_000, 0),), {"drift": rows}), active)
-    assert {s.subject.group_id: s.condition for s in observed.seen} == {"a": None, "b": True, "c": False}
+    assert {json.loads(s.entity)["group_id"]: s.condition for s in observed.seen} == {"a": None, "b": True, "c": False}
 
 
 def test_rules_that_would_alert_on_healthy_groups_are_off() -> None:

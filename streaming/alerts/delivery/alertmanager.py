@@ -179,7 +179,7 @@ def _alert(
 
 
 def _rest(entity: str) -> dict[str, Any]:
-    """What identifies an alert beside group, topic and partition; a JSON object as in `Subject.entity`."""
+    """What identifies an alert beside group, topic and partition; a JSON object as in `Transition.entity`."""
     return {name: value for name, value in json.loads(entity).items() if name not in _OWN}
 
 

@@ -15,13 +15,15 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from streaming.alerts.judging.feed import Chunk
-from streaming.alerts.judging.firing import AlertKey, FeedRound, Observed, RuleRow, Subject
+from streaming.alerts.judging.firing import AlertKey, FeedRound, Observed, RuleRow
 from streaming.alerts.rules.expressions import connect, fetched, fill
 from streaming.alerts.rules.rules import CLOCK_COLUMNS, CLOCK_FIELDS, Rule
 from streaming.times import epoch_ms
 
-_Age: TypeAlias = tuple[int, ...]
-"""Orders the rows of one key: the larger, the newer."""
+_Order: TypeAlias = tuple[bool, tuple[int, ...]]
+"""Orders the rows of one key in a round: whether it ends the key, and its age; the larger, the newer."""
+
+_OrderedRow: TypeAlias = tuple[_Order, RuleRow]
 
 
 class Conditions:
@@ -56,7 +58,7 @@ class Conditions:
             chunk: Rounds and rows.
             active: Alerts that are pending or firing: for these, false and NULL are returned too.
         """
-        by_round: list[dict[AlertKey, tuple[tuple[bool, _Age], RuleRow]]] = [{} for _ in chunk.rounds]
+        by_round: list[list[_OrderedRow]] = [[] for _ in chunk.rounds]
         numbers = [r.number for r in chunk.rounds]
         for rule in self._rules:
             if rule.by_clock or rule.of_events:
@@ -64,20 +66,13 @@ class Conditions:
             rows = chunk.rows.get(rule.table.name)
             found = self._judge(rule, rows, active) if rows is not None and rows.num_rows else []
             if rule.table.name == "drift":
-                known = [json.loads(entity) for name, entity in active if name == rule.name]
-                subjects = {seen.subject for *_, seen in found} | {_subject(rule, entity) for entity in known}
-                found += _closings(rule, chunk.rows.get("group_health"), subjects)
-            for number, age, seen in found:
+                entities = {entity for name, entity in active if name == rule.name}
+                entities |= {seen.entity for *_, seen in found}
+                found += _closings(rule, chunk.rows.get("group_health"), entities)
+            for number, order, seen in found:
                 # The rows of a round that was passed over come with the next one.
-                at = min(bisect_left(numbers, number), len(numbers) - 1)
-                order = (seen.gone, age)
-                kept = by_round[at].get((rule.name, seen.subject.entity))
-                if kept is None or kept[0] <= order:
-                    by_round[at][rule.name, seen.subject.entity] = (order, seen)
-        return [
-            Observed(one, tuple(seen for _, seen in found.values()))
-            for one, found in zip(chunk.rounds, by_round, strict=True)
-        ]
+                by_round[min(bisect_left(numbers, number), len(numbers) - 1)].append((order, seen))
+        return [Observed(one, _newest(found)) for one, found in zip(chunk.rounds, by_round, strict=True)]
 
     def events(self, rows: Mapping[str, pa.Table], at: FeedRound | None, now: int) -> Observed:
         """Judge new rows of events: only true ones are returned, one per rule and subject.
@@ -87,15 +82,11 @@ class Conditions:
             at: The newest round; None before the first.
             now: The alerter's clock, ms.
         """
-        found: dict[AlertKey, tuple[_Age, RuleRow]] = {}
+        found: list[_OrderedRow] = []
         for rule in self._rules:
-            if not rule.of_events or rule.table.name not in rows:
-                continue
-            for _, age, seen in self._judge(rule, rows[rule.table.name], ()):
-                key = rule.name, seen.subject.entity
-                if seen.condition and (key not in found or found[key][0] <= age):
-                    found[key] = (age, seen)
-        return Observed(at, tuple(seen for _, seen in found.values()), now)
+            if rule.of_events and rule.table.name in rows:
+                found += [(order, seen) for _, order, seen in self._judge(rule, rows[rule.table.name], ())]
+        return Observed(at, _newest((order, seen) for order, seen in found if seen.condition), now)
 
     def by_clock(
         self, cluster: str, newest: pa.Table | None, at: FeedRound | None, now: int, known: Mapping[str, Any]
@@ -125,7 +116,7 @@ class Conditions:
         ]
         return Observed(at, tuple(seen), now)
 
-    def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[AlertKey]) -> list[tuple[int, _Age, RuleRow]]:
+    def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[AlertKey]) -> list[tuple[int, _Order, RuleRow]]:
         # TRY: a row on which an expression fails (a cast, an overflow) is not known; the others are.
         value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
         ended = {"ended"} if rule.table.closes else set()
@@ -146,34 +137,39 @@ class Conditions:
             self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
         self._connection.register("rows_of_rule", rows)
         found = fetched(self._connection, sql).to_pylist()
-        return [(row.get("round") or 0, _age(rule, row), _seen(rule, row)) for row in found]
+        return [(row.get("round") or 0, _order(rule, row), _seen(rule, row)) for row in found]
 
 
-def _age(rule: Rule, row: Mapping[str, Any]) -> _Age:
+def _order(rule: Rule, row: Mapping[str, Any]) -> _Order:
     values = (row[column] for column in rule.table.newest_by)
-    return tuple(epoch_ms(value) if isinstance(value, datetime) else int(value or 0) for value in values)
+    age = tuple(epoch_ms(value) if isinstance(value, datetime) else int(value or 0) for value in values)
+    return bool(row.get("ended")), age
+
+
+def _newest(rows: Iterable[_OrderedRow]) -> tuple[RuleRow, ...]:
+    """The newest row of each key, in the order in which the keys came."""
+    newest: dict[AlertKey, _OrderedRow] = {}
+    for order, seen in rows:
+        if seen.key not in newest or newest[seen.key][0] <= order:
+            newest[seen.key] = order, seen
+    return tuple(seen for _, seen in newest.values())
 
 
 def _seen(rule: Rule, row: Mapping[str, Any]) -> RuleRow:
-    subject = _subject(rule, row)
-    value = row["_value"]
-    if row.get("ended"):
-        return RuleRow(rule.name, subject, None, gone=True)
-    if not row["_condition"]:
-        return RuleRow(rule.name, subject, row["_condition"], value=value)
-    values = {**row, "value": value}
-    labels = tuple((name, fill(template, values)) for name, template in rule.labels)
-    return RuleRow(rule.name, subject, True, value=value, message=fill(rule.message, values), labels=labels)
-
-
-def _subject(rule: Rule, row: Mapping[str, Any]) -> Subject:
-    """What a row speaks of; columns of the key that are NULL are left out of its entity."""
+    # Columns of the key that are NULL are left out.
     key = {name: row[name] for name in rule.key if row.get(name) is not None}
     entity = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
-    return Subject(entity, key.get("group_id"), key.get("topic"), key.get("partition"))
+    value = row["_value"]
+    if row.get("ended"):
+        return RuleRow(rule.name, entity, None, gone=True)
+    if not row["_condition"]:
+        return RuleRow(rule.name, entity, row["_condition"], value=value)
+    values = {**row, "value": value}
+    labels = tuple((name, fill(template, values)) for name, template in rule.labels)
+    return RuleRow(rule.name, entity, True, value=value, message=fill(rule.message, values), labels=labels)
 
 
-def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) -> list[tuple[int, _Age, RuleRow]]:
+def _closings(rule: Rule, health: pa.Table | None, entities: Iterable[str]) -> list[tuple[int, _Order, RuleRow]]:
     """A group that ends ends its verdicts too: those that are active or were just found, for any of its topics."""
     if health is None or health.num_rows == 0:
         return []
@@ -181,7 +177,7 @@ def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) 
     for row in health.filter(health["ended"]).select(["group_id", "round"]).to_pylist():
         ended.setdefault(row["group_id"], []).append(row["round"])
     return [
-        (number, (number,), RuleRow(rule.name, subject, None, gone=True))
-        for subject in subjects
-        for number in ended.get(subject.group_id, ())
+        (number, (True, (number,)), RuleRow(rule.name, entity, None, gone=True))
+        for entity in entities
+        for number in ended.get(json.loads(entity).get("group_id"), ())
     ]

@@ -13,6 +13,7 @@ does not count towards `for`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -22,24 +23,7 @@ from streaming.alerts.transitions import FIRING, GONE, PENDING, RESOLVED, Transi
 from streaming.records import SILENT_INTERVALS
 
 AlertKey: TypeAlias = "tuple[str, str]"
-"""Rule and entity (`Subject.entity`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What an alert is about.
-
-    Attributes:
-        entity: Key of the row as a JSON object, without the cluster and without columns that are NULL.
-        group_id: None for a rule about the cluster.
-        topic: None for a rule about groups or the cluster.
-        partition: None for a rule about groups or the cluster.
-    """
-
-    entity: str
-    group_id: str | None = None
-    topic: str | None = None
-    partition: int | None = None
+"""Rule and entity, as in `RuleRow`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +32,7 @@ class RuleRow:
 
     Attributes:
         rule: Name of the rule.
-        subject: What the row is about.
+        entity: Key of the row as a JSON object, without the cluster and without columns that are NULL.
         condition: Whether the rule holds; None when it is not known.
         gone: The row ends its key: the rest of it does not count.
         value: The rule's number; None when it has none.
@@ -57,12 +41,17 @@ class RuleRow:
     """
 
     rule: str
-    subject: Subject
+    entity: str
     condition: bool | None
     gone: bool = False
     value: float | None = None
     message: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> AlertKey:
+        """Key of the alert that the row can begin, keep or end."""
+        return self.rule, self.entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +143,7 @@ def step(state: FiringState, observed: Observed) -> tuple[FiringState, tuple[Tra
     lost = [key for key, known in active.items() if known.orphaned or key[0] not in state.rules]
     found = [_moved(active.pop(key).alert, GONE, observed, None) for key in lost]
     for seen in observed.seen:
-        key = (seen.rule, seen.subject.entity)
+        key = seen.key
         known = active.get(key)
         if known is None:
             if seen.condition and not seen.gone:
@@ -196,15 +185,16 @@ def _rested(state: FiringState, active: dict[AlertKey, Active], passed: int, obs
 
 def _begin(cluster: str, rule: Rule, seen: RuleRow, observed: Observed) -> Active:
     number = None if observed.round is None else observed.round.number
+    about = json.loads(seen.entity)
     begun = Transition(
-        alert_id=id_of(cluster, rule.name, seen.subject.entity, str(number)),
+        alert_id=id_of(cluster, rule.name, seen.entity, str(number)),
         cluster=cluster,
         rule=rule.name,
         severity=rule.severity,
-        group_id=seen.subject.group_id,
-        topic=seen.subject.topic,
-        partition=seen.subject.partition,
-        entity=seen.subject.entity,
+        group_id=about.get("group_id"),
+        topic=about.get("topic"),
+        partition=about.get("partition"),
+        entity=seen.entity,
         labels=seen.labels,
         state="",
         since=observed.now if observed.round is None else observed.round.time,

@@ -143,7 +143,7 @@ class Judge:
                     found += news
                     latest = {}
                     continue
-                latest |= {(seen.rule, seen.subject.entity): seen for seen in observed.seen}
+                latest |= {seen.key: seen for seen in observed.seen}
                 state, _ = step(state, observed)
                 if state.newest is not None and state.newest.number == decided:
                     # A rule may be new, or changed: it judges the current rows once more.
@@ -198,7 +198,7 @@ def _newest_row(chunk: Chunk) -> pa.Table:
 
 
 def _merged(latest: Mapping[AlertKey, RuleRow], seen: tuple[RuleRow, ...]) -> tuple[RuleRow, ...]:
-    return tuple({**latest, **{(one.rule, one.subject.entity): one for one in seen}}.values())
+    return tuple({**latest, **{one.key: one for one in seen}}.values())
 
 
 def _reconciled(state: FiringState, active: Mapping[AlertKey, Active]) -> dict[AlertKey, Active]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.alerts.judging.firing import FeedRound, FiringState, Observed, RuleRow, Subject, step
+from streaming.alerts.judging.firing import FeedRound, FiringState, Observed, RuleRow, step
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
 from tests.alerts.build import BEHIND, INTERVAL, UNEVEN, rules, time_of
 
-_G, _H = (Subject(f'{{"group_id":"{name}"}}', name) for name in "gh")
+_G, _H = (f'{{"group_id":"{name}"}}' for name in "gh")
 
 _Timeline = Sequence[tuple[int, str]]
 
@@ -31,9 +32,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rule]:
     return found
 
 
-def _seen(rule: str, sign: str, subject: Subject = _G, value: float | None = None) -> RuleRow:
+def _group(entity: str) -> str:
+    return str(json.loads(entity)["group_id"])
+
+
+def _seen(rule: str, sign: str, entity: str = _G, value: float | None = None) -> RuleRow:
     truth = {"T": True, "F": False, "?": None, "x": None}[sign]
-    return RuleRow(rule, subject, truth, gone=sign == "x", value=value, message=f"{rule} {subject.group_id}")
+    return RuleRow(rule, entity, truth, gone=sign == "x", value=value, message=f"{rule} {_group(entity)}")
 
 
 def _observed(number: int, *seen: RuleRow) -> Observed:
@@ -129,7 +134,7 @@ def test_alerts_of_different_groups_and_rules_do_not_touch_each_other(made: dict
     state, _ = step(state, _observed(0, _seen("rounds", "T"), _seen("at_once", "T", _H)))
     state, found = step(state, _observed(1, _seen("at_once", "F", _H)))
     assert [(t.rule, t.group_id, t.state) for t in found] == [("at_once", "h", "resolved")]
-    assert list(state.active) == [("rounds", _G.entity)]
+    assert list(state.active) == [("rounds", _G)]
 
 
 def test_an_alert_whose_rule_was_taken_away_is_gone(made: dict[str, Rule]) -> None:
@@ -171,9 +176,7 @@ def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
     newest: dict[tuple[str, str], str] = {}
     for number, signs in zip(numbers, rounds, strict=False):
         given_rows = tuple(_seen(r, sign, s) for (r, s), sign in zip(keys, signs, strict=True) if sign != "-")
-        for (r, s), sign in zip(keys, signs, strict=True):
-            if sign != "-":
-                newest[r, s.entity] = sign
+        newest |= {key: sign for key, sign in zip(keys, signs, strict=True) if sign != "-"}
         state, found = step(state, _observed(number, *given_rows))
         for t in found:
             key = (t.rule, t.entity)

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.alerts.judging.feed import Chunk
-from streaming.alerts.judging.firing import Active, AlertKey, FeedRound, FiringState, Observed, RuleRow, Subject, step
+from streaming.alerts.judging.firing import Active, AlertKey, FeedRound, FiringState, Observed, RuleRow, step
 from streaming.alerts.judging.judge import Judge, Remembered
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
 from tests.alerts.build import INTERVAL, UNEVEN, rules, time_of
 
-_SUBJECTS = [Subject(f'{{"group_id":"{name}"}}', name) for name in "gh"]
+_ENTITIES = [f'{{"group_id":"{name}"}}' for name in "gh"]
 
 _Signs = tuple[str, ...]
 
@@ -31,7 +31,7 @@ def _round(number: int) -> FeedRound:
 class _Rows:
     """Rounds in memory instead of feed and judge: a sign per key and round, as in test_firing."""
 
-    def __init__(self, keys: Sequence[tuple[str, Subject]], rounds: Sequence[_Signs]) -> None:
+    def __init__(self, keys: Sequence[AlertKey], rounds: Sequence[_Signs]) -> None:
         self._keys = keys
         self._rounds = rounds
         self.closed = 0
@@ -39,11 +39,11 @@ class _Rows:
 
     def seen(self, number: int) -> dict[AlertKey, RuleRow]:
         found = {}
-        for (rule, subject), sign in zip(self._keys, self._rounds[number], strict=True):
+        for (rule, entity), sign in zip(self._keys, self._rounds[number], strict=True):
             truth = {"T": True, "F": False}.get(sign)
             if sign != "-":
-                text = f"{rule} {subject.group_id} {number}"
-                found[rule, subject.entity] = RuleRow(rule, subject, truth, sign == "x", float(number), text)
+                text = f"{rule} {entity} {number}"
+                found[rule, entity] = RuleRow(rule, entity, truth, sign == "x", float(number), text)
         return found
 
     def begin(self, since: int | None, _look_back_ms: int) -> Iterator[Chunk]:
@@ -104,7 +104,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
 def test_an_alerter_that_restarts_anywhere_tells_what_one_tells_that_never_stopped(
     made: tuple[Rule, ...], data: st.DataObject
 ) -> None:
-    keys = [(rule.name, subject) for rule in made for subject in _SUBJECTS]
+    keys = [(rule.name, entity) for rule in made for entity in _ENTITIES]
     signs = st.tuples(*[st.sampled_from("TTFF?x---") for _ in keys])
     rounds = data.draw(st.lists(signs, min_size=1, max_size=14))
     rows = _Rows(keys, rounds)
