@@ -29,6 +29,7 @@ from streaming.config import KafkaSettings
 from streaming.events import MAX_RECORD_BYTES
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
+from streaming.record_batches import RangeReader, take_whole_batches
 
 CLIENT_ID = "evenkeel-probe"
 """The probe's name in the brokers' request logs and quotas."""
@@ -50,6 +51,12 @@ _DELIVERY_MS = 30_000
 
 _BATCH_BYTES = 256 * 1024
 """A round's events are sent at once, so large batches cost nothing and compress better than the default of 16 KiB."""
+
+_PATIENCE_S = 5.0
+"""How long the offsets log may bring nothing: then coordinators are asked, which the round can still afford."""
+
+_FETCH_WAIT_MS = 20
+"""A fetch beyond the last record waits so long at the broker, and the next read behind it."""
 
 _NOT_READY_PAUSE_S = 0.05
 """Until a connection is asked again that is in back-off or throttled by a quota; it reports either at once."""
@@ -139,8 +146,8 @@ def open_producer(settings: KafkaSettings) -> Any:
     )
 
 
-def open_consumer(settings: KafkaSettings) -> Any:
-    """A `KafkaConsumer` without a group, for partitions given to it by hand.
+def open_consumer(settings: KafkaSettings, **wanted: Any) -> Any:
+    """A `KafkaConsumer` without a group, for partitions given to it by hand; `wanted` are further options.
 
     Raises:
         KafkaError: The cluster could not be reached, or refused the credentials.
@@ -157,8 +164,16 @@ def open_consumer(settings: KafkaSettings) -> Any:
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
             "bootstrap_timeout_ms": _BOOTSTRAP_MS,
+            **wanted,
         }
     )
+
+
+def open_reader(settings: KafkaSettings) -> RangeReader:
+    """A reader of the offsets log, as far as transactions have ended; raises as `open_consumer`."""
+    consumer = open_consumer(settings, isolation_level="read_committed", fetch_max_wait_ms=_FETCH_WAIT_MS)
+    # What is not there any more is asked for: no reason to wait for a leader that is still catching up.
+    return RangeReader(take_whole_batches(consumer), patience_s=_PATIENCE_S, settle_s=0.0)
 
 
 def _config(settings: KafkaSettings, client: Any) -> dict[str, Any]:

@@ -53,13 +53,10 @@ def rest_after(before: Rest, marks: Mapping[str, int], time: int) -> Rest:
         marks: Marks of the groups without members in this round.
         time: The round's time, ms.
     """
-    known, rounds, since = before.marks, before.rounds, before.since
-    return Rest(
-        time,
-        marks,
-        {group: rounds[group] + 1 if known.get(group) == mark else 0 for group, mark in marks.items()},
-        {group: since[group] if known.get(group) == mark else time for group, mark in marks.items()},
-    )
+    rounds, since = dict.fromkeys(marks, 0), dict.fromkeys(marks, time)
+    for group in [group for group, mark in marks.items() if before.marks.get(group) == mark]:
+        rounds[group], since[group] = before.rounds[group] + 1, before.since[group]
+    return Rest(time, marks, rounds, since)
 
 
 def rested(group: str, before: Rest) -> tuple[int, int] | None:

@@ -153,7 +153,7 @@ def test_a_new_probe_knows_the_groups_that_the_last_round_left_untold(more: int)
     ]
     closed = RoundClosed(1, "prod", "p", INTERVAL, rounds.number - 1, newest, (5,), (5,), {}, 0, 0, untold=1)
     recalled = recall(closed, rounds.told[rounds.number - 1], resting)
-    assert recalled.topics == {"g": {"orders"}}
+    assert recalled.topics == {"g": ("orders",)}
 
 
 def test_a_group_that_went_after_it_was_told_as_idle_is_not_recalled(idle: Rounds) -> None:

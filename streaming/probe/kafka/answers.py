@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from streaming.offsets_log import Rejected, decode_subscription
+from streaming.probe.kafka.followed import Committed
 from streaming.probe.kafka.look import EMPTY, Description, ListedGroup
-from streaming.probe.kafka.requests import Committed, OffsetKind, Refused, TopicMetadata
+from streaming.probe.kafka.requests import OffsetKind, Refused, TopicMetadata
 from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_membership
 from streaming.records import TopicObservation, TopicRetention, pack_offsets
 

@@ -19,11 +19,11 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
 from streaming.probe.kafka.answers import classic_description, consumer_description, leaders_of, seen_groups, topic_of
 from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopics, TopicTurns
+from streaming.probe.kafka.followed import Committed, FollowedGroups, LogState, LogTail
 from streaming.probe.kafka.holds import BlockedPartition, BlockingProducer, lasting, with_holders
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory, topics_of_groups
 from streaming.probe.kafka.requests import (
-    Committed,
     GroupRequests,
     Metadata,
     MetadataRequests,
@@ -106,8 +106,9 @@ class KafkaCluster:
         watches_topic: Callable[[str], bool] | None = None,
         *,
         reads_log: bool = True,
+        tail: LogTail | None = None,
     ) -> None:
-        """Watch through an open `KafkaAdminClient`, which stays the caller's to close.
+        """Watch through an open `KafkaAdminClient`, which stays the caller's to close, as the tail of the log does.
 
         `watches_topic` says which topics are watched for themselves, whether or not a group reads them; None for none.
         Without `reads_log` the offsets log is not asked for, and each round asks for membership and committed offsets.
@@ -123,6 +124,7 @@ class KafkaCluster:
         self._retentions: Retentions[TopicRetention] = Retentions(heartbeat_ms / 1000)
         self._offsets_retention: Retentions[int] = Retentions(heartbeat_ms / 1000)
         self._timestamps = Timestamps(interval_ms)
+        self._followed = FollowedGroups(tail)
         self._topic_metadata: Mapping[str, TopicMetadata] = {}
         self._cluster_topics: ClusterTopics | None = None
         if watches_topic is not None:
@@ -219,13 +221,16 @@ class KafkaCluster:
             _LOG.info("Could not ask which transaction blocks the offsets log: %s.", error)
         return with_holders(holds, holders)
 
-    def observe_groups(self, log: OffsetsLogView, memory: Memory, time: int, deadline: Deadline) -> GroupsSeen:
+    def observe_groups(
+        self, log: OffsetsLogView, positions: LogPositions, memory: Memory, time: int, deadline: Deadline
+    ) -> GroupsSeen:
         """Observe all watched groups and their topics.
 
         Committed offsets are asked for before the ends of the topics, so that no lag is negative by that order.
 
         Args:
             log: The offsets log.
+            positions: How far it goes.
             memory: From the last closed round.
             time: The round's time, ms.
             deadline: When the round has to be done.
@@ -234,13 +239,16 @@ class KafkaCluster:
             RoundAbandonedError: A necessary answer is missing.
         """
         groups = self._groups(log, memory, deadline)
+        leaders = log.coordinators or log.leaders
+        state = LogState(leaders, positions.stable, positions.end, log.metadata.cluster_id, time)
+        self._followed.follow(state, groups, deadline)
         descriptions = self._descriptions(groups, memory, deadline)
         committed = self._committed(groups, deadline)
         of_commits = {name: found.topics for name, found in committed.items()}
         topics_of = topics_of_groups(groups, descriptions, of_commits, memory, self._filters)
         topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
+        early = self._followed.early(self._timestamps.first_ends)
         self._timestamps.note_topics(topics)
-        early = {name: found.early for name, found in committed.items() if found.early}
         return GroupsSeen(
             groups,
             topics_of,
@@ -389,7 +397,7 @@ class KafkaCluster:
 
     def _descriptions(
         self, groups: Mapping[str, ListedGroup], memory: Memory, deadline: Deadline
-    ) -> dict[str, Description]:
+    ) -> Mapping[str, Description]:
         # An empty group has no members, so no subscriptions: simple groups cost nothing here. The epoch at which a
         # consumer group became empty is asked for once.
         with_members = [
@@ -398,15 +406,18 @@ class KafkaCluster:
             if group.state != EMPTY
             or (not self.reads_log and group.group_type == _CONSUMER and group.group not in memory.rest.marks)
         ]
+        known = {group.group: self._followed.description(group) for group in with_members}
+        found = {name: description for name, description in known.items() if description is not None}
+        asked = [group for group in with_members if group.group not in found]
         classic = self._ask_groups.describe_groups(
-            {group.group: group.node for group in with_members if group.group_type in _CLASSIC_TYPES}, deadline
+            {group.group: group.node for group in asked if group.group_type in _CLASSIC_TYPES}, deadline
         )
         consumer = self._ask_groups.describe_consumer_groups(
-            {group.group: group.node for group in with_members if group.group_type == _CONSUMER}, deadline
+            {group.group: group.node for group in asked if group.group_type == _CONSUMER}, deadline
         )
         self._warn_of_forbidden("Describe on Group", classic | consumer)
         tells = not self.reads_log
-        found = {
+        found |= {
             name: classic_description(answer, tells=tells)
             for name, answer in classic.items()
             if not isinstance(answer, Refused)
@@ -418,15 +429,19 @@ class KafkaCluster:
         }
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.
-        return {name: description for name, description in found.items() if description.state != _DEAD}
+        self._followed.descriptions = {name: each for name, each in found.items() if each.state != _DEAD}
+        return self._followed.descriptions
 
-    def _committed(self, groups: Mapping[str, ListedGroup], deadline: Deadline) -> dict[str, Committed]:
+    def _committed(self, groups: Mapping[str, ListedGroup], deadline: Deadline) -> Mapping[str, Committed]:
+        known = self._followed.committed
         # A share group has no committed offsets (KIP-932).
-        asked = {name: group.node for name, group in groups.items() if group.group_type != "share"}
-        first_ends = self._timestamps.first_ends
-        answers = self._ask_groups.committed(asked, first_ends, deadline, whole=not self.reads_log)
+        asked = {
+            name: group.node for name, group in groups.items() if group.group_type != "share" and name not in known
+        }
+        answers = self._ask_groups.committed(asked, deadline)
         self._warn_of_forbidden("Describe on Group", answers)
-        return {name: answer for name, answer in answers.items() if not isinstance(answer, Refused)}
+        self._followed.note_offsets({name: of for name, of in answers.items() if not isinstance(of, Refused)})
+        return known
 
     # -- topics
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from itertools import chain
+from typing import Final
 
 import msgspec
 
@@ -19,6 +21,8 @@ from streaming.probe.kafka.seen import LastReport
 from streaming.records import Brokers, RoundClosed
 
 _ENCODER = msgspec.msgpack.Encoder()
+
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Memory:
         time: Time of that round, ms; -1 before the first.
     """
 
-    topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    topics: Mapping[str, Collection[str]] = field(default_factory=dict)
     holds: tuple[BlockedPartition | None, ...] = ()
     rest: Rest = field(default_factory=Rest)
     unread: Mapping[str, int] = field(default_factory=dict)
@@ -64,16 +68,22 @@ def topics_of_groups(
     Returns:
         Watched topics per group, sorted; every group is a key.
     """
+    # Most groups have the topics of some other group, in every round.
+    watched = lru_cache(maxsize=None)(partial(_watched, filters))
     found = {}
     for group in groups:
-        topics = set(committed.get(group, ()))
+        topics = committed.get(group, _NONE)
         description = descriptions.get(group)
         if description is not None:
             topics |= description.subscribed
             if not description.complete:
-                topics |= memory.topics.get(group, frozenset())
-        found[group] = tuple(sorted(topic for topic in topics if filters.watches_topic(topic)))
+                topics |= frozenset(memory.topics.get(group, ()))
+        found[group] = watched(topics)
     return found
+
+
+def _watched(filters: Filters, topics: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(topic for topic in topics if filters.watches_topic(topic)))
 
 
 def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: TopicTurns | None = None) -> Memory:
@@ -87,7 +97,7 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
     """
     unread = {group: hash(_ENCODER.encode(of_group)) for group, of_group in look.unread.items()}
     return Memory(
-        {group: frozenset(look.topics_of_groups[group]) for group in look.groups},
+        look.topics_of_groups,
         head.holds,
         rest_after(memory.rest, _marks(head, look, unread), head.time),
         unread,
@@ -98,7 +108,11 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
 
 def _marks(head: RoundHead, look: GroupsSeen, unread: Mapping[str, int]) -> dict[str, int]:
     """Hashes of groups without members; they live no longer than the process, so Python's own hashes will do."""
-    of_topics = {name: hash(_ENCODER.encode(topic)) for name, topic in look.topics.items()}
+    of_each = {name: hash(_ENCODER.encode(topic)) for name, topic in look.topics.items()}
+    of_topics = {
+        names: hash(tuple([(name, of_each.get(name)) for name in names]))
+        for names in set(look.topics_of_groups.values())
+    }
     holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
     # Most of the time nothing is held; then the hash for each group's log partition (4 us) can be saved.
     held = any(holds)
@@ -107,7 +121,7 @@ def _marks(head: RoundHead, look: GroupsSeen, unread: Mapping[str, int]) -> dict
         description = look.descriptions.get(name)
         if (description.state if description else group.state) != EMPTY:
             continue
-        topics = tuple([(topic, of_topics.get(topic)) for topic in look.topics_of_groups[name]])
+        topics = of_topics[look.topics_of_groups[name]]
         hold = holds[partition_for(name, len(holds), head.cluster_id)] if held else None
         of_group = look.committed.get(name), unread.get(name)
         marks[name] = hash((group.protocol_type, group.group_type, topics, of_group, hold))
@@ -126,7 +140,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             (`RoundClosed.resting`), the oldest first, far enough back to contain every group and topic without events
             in the round.
     """
-    topics: dict[str, frozenset[str]] = {}
+    topics: dict[str, tuple[str, ...]] = {}
     told: dict[str, int] = {}
     for event in chain(resting, events):
         if isinstance(event, ClusterTopicEvent):
@@ -136,7 +150,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
                 told.pop(event.key, None)
         elif isinstance(event, GroupEvent):
             if event.saw.gone is None:
-                topics[event.key] = frozenset(topic.topic for topic in event.saw.topics)
+                topics[event.key] = tuple([topic.topic for topic in event.saw.topics])
             else:
                 topics.pop(event.key, None)
     return Memory(

@@ -1,8 +1,8 @@
 """The probe of a Kafka cluster: what it keeps from round to round, and what it asks in one round.
 
     (a) the end of the offsets log: high watermark, then last stable offset; where it is held back, by whom
-    (b) everything else: groups, subscriptions, committed topics, then the topics' metadata and offsets; a few of the
-        cluster's other topics
+    (b) everything else: groups; their subscriptions and committed topics, as far as the log since the round before does
+        not tell them (`followed.py`); then the topics' metadata and offsets; a few of the cluster's other topics
 
 Where the offsets log is not read (`KafkaCluster.reads_log`), (a) is left out, (b) has membership and committed offsets
 as well. The questions by timestamp whose answers later rounds tell follow the round.
@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from streaming.config import Settings
 from streaming.lifecycle import room_log
 from streaming.offsets_log import partition_for
-from streaming.probe.clients import open_admin
+from streaming.probe.clients import open_admin, open_reader
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError
 from streaming.probe.kafka.brokers import brokers_after, is_outdated
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
 from streaming.probe.kafka.cluster_topics import gone, turns_after
+from streaming.probe.kafka.followed import LogTail
 from streaming.probe.kafka.holds import advance_holds, reported_holds
 from streaming.probe.kafka.look import RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
@@ -49,6 +51,7 @@ class Probe(RoundsProbe[Memory]):
         super().__init__(settings, stop, who)
         self._admin: Any = None
         self._cluster: KafkaCluster | None = None
+        self._log_tail: LogTail | None = None
         self._source: Source | None = None
         self._log = OffsetsLogView((), Metadata(None, (), False, {}))
 
@@ -59,6 +62,9 @@ class Probe(RoundsProbe[Memory]):
 
     def _close(self) -> None:
         admin, self._admin, self._cluster = self._admin, None, None
+        tail, self._log_tail = self._log_tail, None
+        if tail is not None:
+            tail.close()
         if admin is not None:
             admin.close()
 
@@ -72,6 +78,9 @@ class Probe(RoundsProbe[Memory]):
         if self._source is None:
             self._source = self._choose(memory, deadline)
         if self._cluster is None:
+            if self._source.name == LOG:
+                connect = partial(open_reader, settings.kafka)
+                self._log_tail = LogTail(settings.job.offsets_topic, connect, settings.filters.watches_group)
             self._cluster = KafkaCluster(
                 self._admin,
                 settings.job.offsets_topic,
@@ -80,6 +89,7 @@ class Probe(RoundsProbe[Memory]):
                 settings.probe.interval_ms,
                 settings.watches_cluster_topic if settings.probe.cluster_topics else None,
                 reads_log=self._source.name == LOG,
+                tail=self._log_tail,
             )
         # The leaders of the offsets log are requested before the round opens: they say nothing about any group, and
         # without a log there is no round.
@@ -119,7 +129,7 @@ class Probe(RoundsProbe[Memory]):
             memory.outdated,
         )
         outdated = memory.outdated + 1 if is_outdated(brokers, log.coordinators) else 0
-        look = cluster.observe_groups(log, memory, opened.time, deadline)
+        look = cluster.observe_groups(log, positions, memory, opened.time, deadline)
         asked = cluster.ask_topics(log, look, memory.turns, opened.time, deadline)
         ended = gone(memory.turns, asked, settings.watches_cluster_topic)
         turns = turns_after(memory.turns, asked, ended, opened.time)

@@ -27,14 +27,12 @@ from dataclasses import dataclass, field
 from math import isqrt
 from typing import Final, TypeAlias
 
+from streaming.probe.kafka.followed import Early
 from streaming.probe.kafka.requests import FirstFrom
 from streaming.records import TopicObservation, UnreadTimestamp
 
 PartitionId: TypeAlias = tuple[str, int]
 """Topic and partition."""
-
-Early: TypeAlias = Mapping[str, Sequence[tuple[str, int, int]]]
-"""Topic, partition and committed offset, per group, where that is below the partition's first known end."""
 
 FIRST_TIMESTAMP_MS: Final = 1_293_840_000_000
 """2011-01-01, when Kafka was first released. A record with an earlier timestamp has something else in that field, such
@@ -170,12 +168,12 @@ class Timestamps:
             self._topics[name] = known
 
     def unread_timestamps(
-        self, early: Early, topics: Mapping[str, TopicObservation], now: int
+        self, early: Mapping[str, Early], topics: Mapping[str, TopicObservation], now: int
     ) -> dict[str, dict[str, dict[int, UnreadTimestamp]]]:
         """What is known of the oldest unread records, by group, topic and partition; the rest is asked next.
 
         Args:
-            early: Committed offsets.
+            early: Committed offsets by group.
             topics: As in `note_topics`.
             now: Time of the round, ms.
         """

@@ -10,14 +10,16 @@ import pytest
 from streaming.config import Filters
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
-from streaming.probe.kafka.cluster import KafkaCluster, OffsetsLogView
+from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.memory import Memory
-from streaming.probe.kafka.requests import Committed, Metadata, Refused, TopicMetadata
+from streaming.probe.kafka.requests import Metadata, Refused, TopicMetadata
 from streaming.probe.kafka.retention import Retentions
 from streaming.records import TopicRetention
 
 LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
+SOON = Deadline.after(600)
+POSITIONS = LogPositions((0, 0), (0, 0))
 BEFORE = Memory({"g": frozenset({"orders"})})
 
 Describe = Callable[[Mapping[str, int]], Mapping[str, object]]
@@ -45,8 +47,8 @@ class Answers:
     def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
         return {}
 
-    def committed(self, groups: Mapping[str, int], *_: object, whole: bool = False) -> Mapping[str, object]:  # noqa: ARG002
-        return dict.fromkeys(groups, Committed(frozenset({"orders"}), 1))
+    def committed(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        return {group: {("orders", 0): 1} for group in groups}
 
     def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:
         return Metadata("id", (1, 2), False, {topic: TopicMetadata(None, (), ()) for topic in topics})
@@ -75,14 +77,14 @@ def answered(groups: Mapping[str, int]) -> Mapping[str, object]:
 
 def test_a_group_that_its_active_coordinator_does_not_know_is_gone(make_cluster: MakeCluster) -> None:
     answers = Answers([[], []], answered)
-    look = make_cluster(answers).observe_groups(LOG, BEFORE, 0, Deadline.after(10))
+    look = make_cluster(answers).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
     assert look.groups == {}
     # "g".hashCode() is 103: partition 1 of 2, which broker 2 leads.
     assert answers.asked == [[1, 2], [2]]
 
 
 def test_a_group_that_changes_coordinators_while_they_list_is_still_there(make_cluster: MakeCluster) -> None:
-    look = make_cluster(Answers([[], [listed(2)]], answered)).observe_groups(LOG, BEFORE, 0, Deadline.after(10))
+    look = make_cluster(Answers([[], [listed(2)]], answered)).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
     assert look.groups == {"g": listed(2)}
     assert look.topics_of_groups == {"g": ("orders",)}
 
@@ -93,26 +95,26 @@ def test_a_coordinator_that_is_not_active_yet_abandons_the_round(make_cluster: M
         raise RoundAbandonedError(message)
 
     with pytest.raises(RoundAbandonedError):
-        make_cluster(Answers([[]], not_active)).observe_groups(LOG, BEFORE, 0, Deadline.after(10))
+        make_cluster(Answers([[]], not_active)).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
 
 
 def test_a_group_that_is_not_shown_any_more_is_kept_without_a_state(make_cluster: MakeCluster) -> None:
     def forbidden(groups: Mapping[str, int]) -> Mapping[str, object]:
         return dict.fromkeys(groups, Refused.FORBIDDEN)
 
-    look = make_cluster(Answers([[], []], forbidden)).observe_groups(LOG, BEFORE, 0, Deadline.after(10))
+    look = make_cluster(Answers([[], []], forbidden)).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
     assert look.groups == {"g": ListedGroup("g", 2, None, None, None)}
 
 
 def test_of_two_brokers_that_list_a_group_the_leader_counts(make_cluster: MakeCluster) -> None:
     for both in ([listed(1), listed(2)], [listed(2), listed(1)]):
-        look = make_cluster(Answers([both], answered)).observe_groups(LOG, Memory(), 0, Deadline.after(10))
+        look = make_cluster(Answers([both], answered)).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
         assert look.groups == {"g": listed(2)}
 
 
 def test_an_ignored_group_is_not_looked_for(make_cluster: MakeCluster) -> None:
     answers = Answers([[]], answered)
-    look = make_cluster(answers, Filters(ignore_groups=("g",))).observe_groups(LOG, BEFORE, 0, Deadline.after(10))
+    look = make_cluster(answers, Filters(ignore_groups=("g",))).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
     assert (look.groups, answers.asked) == ({}, [[1, 2]])
 
 
@@ -139,7 +141,7 @@ class Described:
 )
 def test_what_members_tell_becomes_topics(make_cluster: MakeCluster, described: Any, topics: tuple[str, ...]) -> None:
     answers = Answers([[listed(2, "Stable")]], lambda _: {"g": described})
-    look = make_cluster(answers).observe_groups(LOG, Memory({"g": frozenset({"old"})}), 0, Deadline.after(10))
+    look = make_cluster(answers).observe_groups(LOG, POSITIONS, Memory({"g": frozenset({"old"})}), 0, SOON)
     assert look.topics_of_groups == {"g": topics}
 
 
@@ -165,5 +167,5 @@ def test_settings_that_a_broker_cannot_tell_for_a_while_stay_known(
     found = []
     for now, told in ((0.0, {"orders": kept}), (700.0, {}), (800.0, {"orders": Refused.FORBIDDEN})):
         clock[0], answers.told = now, told
-        found.append(cluster.observe_groups(LOG, BEFORE, 0, Deadline.after(10)).topics["orders"].retention)
+        found.append(cluster.observe_groups(LOG, POSITIONS, BEFORE, 0, SOON).topics["orders"].retention)
     assert found == [kept, kept, None]

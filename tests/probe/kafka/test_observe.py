@@ -53,7 +53,7 @@ def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) 
         1, "prod", "p", 100, 7, 1_000, LOG, (10, 25, 30), {}, 2, 3, holds=(HeldPartition(1, 300, 20, 25, 1),)
     )
     recalled = recall(closed, events)
-    assert recalled.topics == memory_after(head, look, Memory()).topics == {"g": {"a"}, "h": set()}
+    assert recalled.topics == memory_after(head, look, Memory()).topics == {"g": ("a",), "h": ()}
     assert recalled.time == head.time == memory_after(head, look, Memory()).time
     assert recalled.holds == (None, BlockedPartition(20, 300, HELD_ROUNDS + 1), None)
 

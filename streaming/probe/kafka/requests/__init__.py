@@ -9,6 +9,8 @@ broker and p partitions of their topics on a broker:
     DescribeGroups Σ ceil(g / GROUPS_PER_REQUEST)          of the classic groups that may have members
     ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
+                                                           all three only of groups that the log does not tell: in the
+                                                           first round, and as `followed.py` says; without the log each
     DescribeConfigs  ceil(t / CONFIGS_PER_REQUEST)         t topics, each once per heartbeat, at most TOPICS_A_ROUND
     DescribeConfigs  B                                     once per heartbeat
     ListOffsets    Σ ceil(q / TIMESTAMPS_PER_REQUEST)  after the round, while records that were there before the first
@@ -29,13 +31,13 @@ are no longer listed (at most a DescribeGroups per GROUPS_PER_REQUEST and a List
 
 from __future__ import annotations
 
-from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, Committed, GroupRequests
+from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, CommittedOffsets, GroupRequests
 from streaming.probe.kafka.requests.partitions import FirstFrom, OffsetKind, PartitionRequests
 from streaming.probe.kafka.requests.topics import Metadata, MetadataRequests, Refused, TopicMetadata
 
 __all__ = [
     "GROUPS_PER_REQUEST",
-    "Committed",
+    "CommittedOffsets",
     "FirstFrom",
     "GroupRequests",
     "Metadata",

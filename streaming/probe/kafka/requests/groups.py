@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
@@ -27,21 +26,8 @@ Fewer would cost round trips (each takes a millisecond or more), many more could
 DescribedGroup = Any
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """A group's committed offsets, condensed.
-
-    Attributes:
-        topics: Topics that it has offsets for.
-        mark: Hash of all its offsets: equal as long as none of them changes.
-        early: Topic, partition and offset of those that are below the ends which were asked about.
-        offsets: All of them, by topic and partition; None unless they were asked for.
-    """
-
-    topics: frozenset[str]
-    mark: int
-    early: tuple[tuple[str, int, int], ...] = ()
-    offsets: Mapping[tuple[str, int], int] | None = None
+CommittedOffsets: TypeAlias = Mapping[tuple[str, int], int]
+"""A group's committed offsets, by topic and partition."""
 
 
 class GroupRequests:
@@ -145,27 +131,18 @@ class GroupRequests:
             answers = [(one.key, one) for answer in told for one in answer.coordinators]
         return {group: refusal_of_group(answer, group) or answer.node_id for group, answer in answers}
 
-    def committed(
-        self,
-        groups: Mapping[str, int],
-        ends: Mapping[str, Sequence[int]],
-        deadline: Deadline,
-        *,
-        whole: bool = False,
-    ) -> dict[str, Committed | Refused]:
+    def committed(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, CommittedOffsets | Refused]:
         """Ask coordinators for groups' committed offsets.
 
         Args:
             groups: Coordinator (node id) per group.
-            ends: Per topic and partition: offsets below these are given as such, all others only as a hash.
             deadline: When the round has to be done.
-            whole: Give all offsets.
 
         Raises:
             RoundAbandonedError: A coordinator did not answer or has moved.
         """
         if self._connections.version(OffsetFetchRequest) < 8:
-            return self._committed_one_by_one(groups, ends, deadline, whole=whole)
+            return self._committed_one_by_one(groups, deadline)
         one = OffsetFetchRequest.OffsetFetchRequestGroup
         work = [
             # From v10 on topics have ids only.
@@ -175,24 +152,27 @@ class GroupRequests:
             )
             for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
         ]
-        found: dict[str, Committed | Refused] = {}
+        places: dict[tuple[str, int], tuple[str, int]] = {}
+        found: dict[str, CommittedOffsets | Refused] = {}
         for answer in self._connections.ask(work, deadline):
             for group in answer.groups:
-                found[group.group_id] = refusal_of_group(group, group.group_id) or _committed(group, ends, whole=whole)
+                refused = refusal_of_group(group, group.group_id)
+                found[group.group_id] = _committed(group, places) if refused is None else refused
         return found
 
     def _committed_one_by_one(
-        self, groups: Mapping[str, int], ends: Mapping[str, Sequence[int]], deadline: Deadline, *, whole: bool
-    ) -> dict[str, Committed | Refused]:
+        self, groups: Mapping[str, int], deadline: Deadline
+    ) -> dict[str, CommittedOffsets | Refused]:
         work = [
             (node, OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7))
             for group, node in groups.items()
         ]
-        answers = self._connections.ask(work, deadline)
-        return {
-            group: refusal_of_group(answer, group) or _committed(answer, ends, whole=whole)
-            for group, answer in zip(groups, answers, strict=True)
-        }
+        places: dict[tuple[str, int], tuple[str, int]] = {}
+        found: dict[str, CommittedOffsets | Refused] = {}
+        for group, answer in zip(groups, self._connections.ask(work, deadline), strict=True):
+            refused = refusal_of_group(answer, group)
+            found[group] = _committed(answer, places) if refused is None else refused
+        return found
 
 
 def _chunks(groups: Iterable[str]) -> Iterator[list[str]]:
@@ -201,19 +181,11 @@ def _chunks(groups: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _committed(group: Any, ends: Mapping[str, Sequence[int]], *, whole: bool) -> Committed:
-    offsets = [
-        (topic.name, partition.partition_index, partition.committed_offset)
+def _committed(group: Any, places: dict[tuple[str, int], tuple[str, int]]) -> CommittedOffsets:
+    """A group's offsets; `places` lets groups share their keys, which would take more memory than all the offsets."""
+    return {
+        places.setdefault(place := (topic.name, partition.partition_index), place): partition.committed_offset
         for topic in group.topics
         for partition in topic.partitions
         if partition.committed_offset >= 0
-    ]
-    early = [one for one in offsets if (of_topic := ends.get(one[0])) and _is_below(of_topic, one[1], one[2])]
-    # A coordinator promises no order.
-    topics, mark = frozenset({topic for topic, _, _ in offsets}), hash(frozenset(offsets))
-    everything = {(topic, partition): offset for topic, partition, offset in offsets} if whole else None
-    return Committed(topics, mark, tuple(early), everything)
-
-
-def _is_below(ends: Sequence[int], partition: int, offset: int) -> bool:
-    return partition < len(ends) and offset < ends[partition]
+    }
