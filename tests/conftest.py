@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.nodeid import NodeId
 
+from tests.short_lived import SHORT_LIVED, UNVERIFIED
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -72,14 +74,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Shorten the collection of tests and the start of Spark and brokers, also in the processes that tests start."""
     # (Modules and tests are a million objects that all stay; Python's collector would look at them again and again.)
     gc.disable()
-    from tests import prepared_spark  # noqa: PLC0415
-
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(SHORT_LIVED))
     if getattr(config.option, "numprocesses", None):
+        from streaming.job.class_archive import begin_to_write  # noqa: PLC0415
         from tests import prepared_brokers  # noqa: PLC0415
 
         prepared_brokers.prepare()
-        prepared_spark.prepare()
-    prepared_spark.use_what_is_prepared()
+        begin_to_write()
 
 
 def pytest_collection_finish() -> None:
@@ -92,7 +93,6 @@ def pytest_collection_finish() -> None:
         use_what_is_prepared()
     if "tests.rocketmq.servers" in sys.modules:
         from tests.rocketmq.servers import Server  # noqa: PLC0415
-        from tests.short_lived import UNVERIFIED  # noqa: PLC0415
 
         # (An archive of classes would save some seven seconds of a run beyond that, and to write it takes five.)
         Server.jvm = UNVERIFIED

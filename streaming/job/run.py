@@ -17,6 +17,7 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
 from streaming.job.checkpoint import REBUILD, broken_by_spark, clear_torn_start, refuse_lost
+from streaming.job.class_archive import begin_to_write
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
@@ -209,9 +210,13 @@ def _wait_for_the_end(
     query: StreamingQuery, stop: threading.Event, hold: Path, maintenance: JobMaintenance | None
 ) -> Exception | None:
     """Wait until the query ends, or stop it when asked to; returns why it failed, None if it did not."""
+    is_new = maintenance is not None
     try:
         while query.isActive and not stop.is_set():
             query.awaitTermination(_POLL_S)
+            if is_new and query.lastProgress is not None:
+                is_new = False
+                begin_to_write()  # once the first rows are there, which it would delay
             if maintenance is not None:
                 maintenance.work(stop)
     except StreamingQueryException as failure:

@@ -14,6 +14,7 @@ from streaming.java import find_java
 from streaming.places import shipped_folder
 from streaming.process import SAFE_PATH
 from streaming.spark.libraries import refuse_missing, settings_for
+from streaming.spark.prepared import use_prepared_home
 
 __all__ = ["start_spark"]
 
@@ -37,6 +38,7 @@ def start_spark(
     """
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
+    use_prepared_home()
     # (spark-defaults.conf and log4j2.properties. On a cluster the packages lack the folder; the environment names it.)
     if shipped_folder().is_dir():
         os.environ.setdefault("SPARK_CONF_DIR", str(shipped_folder()))

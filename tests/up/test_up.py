@@ -28,9 +28,10 @@ from kafka.structs import OffsetAndMetadata
 from streaming.demo.broker import EmbeddedBroker
 from streaming.demo.ports import free_port
 from streaming.events import decode_round
+from streaming.places import cache_folder
 from streaming.records import RoundClosed
 from streaming.tables import TABLES, LakeReader
-from tests.short_lived import SHORT_LIVED, UNVERIFIED
+from tests.short_lived import SHORT_LIVED
 
 if TYPE_CHECKING:
     from tests.installed import Installed
@@ -98,7 +99,8 @@ class _Up:
         settings = {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
         settings |= {"EVENKEEL_PROBE__INTERVAL_MS": "2000", "EVENKEEL_JOB__TRIGGER_MS": "2000"}
         settings |= {"EVENKEEL_SERVE__LISTEN": f"127.0.0.1:{page}"}
-        shorter = {"SPARK_SUBMIT_OPTS": " ".join(UNVERIFIED), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
+        # (With the archive of classes that the other tests' sessions have.)
+        shorter = {"EVENKEEL_CACHE": str(cache_folder()), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
         command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
@@ -299,9 +301,10 @@ def test_nothing_of_the_working_folder_is_imported(life: _Life, elsewhere: Path)
 
 
 def test_its_jvm_has_the_configuration_of_the_wheel(life: _Life, installed: Installed) -> None:
-    # (Other tests' sessions read the checkout's files in another way, see `tests/prepared_spark.py`.)
     [conf] = installed.bin.parent.glob("lib/python*/site-packages/streaming/conf")
-    assert f"-cp {conf}/:" in life.told
+    assert f"--properties-file {conf}/spark-defaults.conf" in life.told
+    assert f"-Dlog4j2.configurationFile={conf}/log4j2.properties" in life.told
+    assert "-XX:SharedArchiveFile=" in life.told
 
 
 def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
