@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -52,8 +52,8 @@ class ClientMember(Protocol):
 Player = Callable[["Stage"], ClientMember]
 """Starts a member."""
 
-Act = Callable[["Cast"], None]
-"""Something that happens in a story."""
+Act = tuple[Any, ...]
+"""Something that happens in a story: a function, and what it is called with behind the cast."""
 
 Scene = tuple[float, *tuple[Act, ...]]
 """A second of the demo's clock, and what happens then."""
@@ -108,8 +108,7 @@ class Cast:
                 self._scenes(self.story.again, begin)
                 begin += self.story.again_s
         finally:
-            for act in self.story.at_end:
-                act(self)
+            self._act(self.story.at_end)
 
     def join(self, *names: str) -> None:
         """Start members."""
@@ -127,12 +126,15 @@ class Cast:
         """Write a step to the journal."""
         self.stage.journal.write("step", story=self.story.number, did=did, second=round(self.stage.elapsed, 1), **where)
 
+    def _act(self, acts: Iterable[Act]) -> None:
+        for function, *given in acts:
+            function(self, *given)
+
     def _scenes(self, scenes: tuple[Scene, ...], begin: float) -> float:
         """Play scenes; returns the second of the last one."""
         for second, *acts in scenes:
             self.stage.until(begin + second)
-            for act in acts:
-                act(self)
+            self._act(acts)
         return begin + scenes[-1][0]
 
 

@@ -39,7 +39,7 @@ from streaming.demo.log_writer import (
     write_junk,
     write_past,
 )
-from streaming.demo.stage import Act, Cast, Player, Scene, Story
+from streaming.demo.stage import Cast, Player, Story
 from streaming.exceptions import EvenkeelError
 
 __all__ = ["ALL_STORIES", "FIRST_PASS_S", "check_stories"]
@@ -80,98 +80,57 @@ def _java(topic: str, group: str, client_id: str) -> Player:
     return partial(JavaMember, topic, group, client_id)
 
 
-# What happens.
+# What happens: functions of the cast and of what follows them in a scene.
+
+_join, _leave = Cast.join, Cast.leave
 
 
-def _join(*names: str) -> Act:
-    return lambda cast: cast.join(*names)
-
-
-def _leave(*names: str) -> Act:
-    return lambda cast: cast.leave(*names)
-
-
-def _stuck(name: str) -> Act:
-    return lambda cast: _call_member(cast, name, "get_stuck", f"{name} got stuck")
-
-
-def _recover(name: str) -> Act:
-    return lambda cast: _call_member(cast, name, "recover", f"{name} recovered")
-
-
-def _vanish(name: str) -> Act:
-    return lambda cast: _call_member(cast, name, "vanish", f"{name} vanished")
-
-
-def _call_member(cast: Cast, name: str, method: str, did: str) -> None:
+def _tell(cast: Cast, name: str, what: str) -> None:
+    """Let a member get_stuck, recover or vanish."""
     if (member := cast.members.get(name)) is not None:  # a play may end before it has joined
-        getattr(member, method)()
-        cast.step(did)
+        getattr(member, what)()
+        cast.step(f"{name}: {what}")
 
 
-def _restart(name: str) -> Act:
+def _restart(cast: Cast, name: str) -> None:
     """Within a second; not through the demo's clock, because the stage may go quiet meanwhile."""
-
-    def act(cast: Cast) -> None:
-        cast.leave(name)
-        time.sleep(1.0)
-        cast.join(name)
-
-    return act
+    cast.leave(name)
+    time.sleep(1.0)
+    cast.join(name)
 
 
-def _grow(topic: str, count: int) -> Act:
-    def act(cast: Cast) -> None:
-        cast.stage.grow_topic(topic, count)
-        cast.step(f"the topic has {count} partitions now", topic=topic)
-
-    return act
+def _grow(cast: Cast, topic: str, count: int) -> None:
+    cast.stage.grow_topic(topic, count)
+    cast.step(f"the topic has {count} partitions now", topic=topic)
 
 
-def _delete_topic(topic: str) -> Act:
-    def act(cast: Cast) -> None:
-        cast.stage.delete_topic(topic)
-        cast.step("the topic was deleted", topic=topic)
-
-    return act
+def _delete_topic(cast: Cast, topic: str) -> None:
+    cast.stage.delete_topic(topic)
+    cast.step("the topic was deleted", topic=topic)
 
 
-def _delete_group(group: str) -> Act:
-    def act(cast: Cast) -> None:
-        error = cast.stage.admin.delete_groups([group])[group]
-        if error != "OK":
-            message = f"The group {group} could not be deleted: {error}."
-            raise EvenkeelError(message)
-        cast.step("the group was deleted", group=group)
-
-    return act
+def _delete_group(cast: Cast, group: str) -> None:
+    error = cast.stage.admin.delete_groups([group])[group]
+    if error != "OK":
+        message = f"The group {group} could not be deleted: {error}."
+        raise EvenkeelError(message)
+    cast.step("the group was deleted", group=group)
 
 
-def _commit_once(group: str, topic: str) -> Act:
-    def act(cast: Cast) -> None:
-        count = cast.stage.partitions_of(topic)
-        commit_with_retention(cast.stage.admin, group, topic, [1] * count, _RETENTION_MS)
-        cast.stage.ledger.committed(group, {(topic, partition): 1 for partition in range(count)})
-        cast.step(f"committed with a retention of {_RETENTION_MS} ms", group=group)
-
-    return act
+def _commit_once(cast: Cast, group: str, topic: str) -> None:
+    count = cast.stage.partitions_of(topic)
+    commit_with_retention(cast.stage.admin, group, topic, [1] * count, _RETENTION_MS)
+    cast.stage.ledger.committed(group, {(topic, partition): 1 for partition in range(count)})
+    cast.step(f"committed with a retention of {_RETENTION_MS} ms", group=group)
 
 
 def _mend(_: Cast) -> None:
     ForOneMember.mended.set()
 
 
-def _junk(part: int) -> Act:
+def _junk(cast: Cast, part: int) -> None:
     """A quarter of the junk."""
-    return lambda cast: write_junk(cast, list(junk())[part::4])
-
-
-def _hostile_commits(offset: int) -> Act:
-    return lambda cast: commit_for_hostile_groups(cast, offset)
-
-
-def _crash(second: float) -> tuple[Scene, Scene]:
-    return (second, _join("crashing")), (second + 5, _leave("crashing"))
+    write_junk(cast, list(junk())[part::4])
 
 
 # What the tables must say, beyond what `evidence` offers.
@@ -207,11 +166,11 @@ ALL_STORIES: tuple[Story, ...] = (
             **{f"java-{name}": _java("orders", "orders-java", f"java-{name}") for name in "ab"},
         },
         (
-            (0, _join("a", "b", "java-a")),
-            (20, _join("c")),
-            (25, _join("java-b")),
-            (32, _join("d")),
-            (55, _vanish("d")),
+            (0, (_join, "a", "b", "java-a")),
+            (20, (_join, "c")),
+            (25, (_join, "java-b")),
+            (32, (_join, "d")),
+            (55, (_tell, "d", "vanish")),
             (80,),
         ),
         (
@@ -223,7 +182,7 @@ ALL_STORIES: tuple[Story, ...] = (
             ),
         ),
         rates={"orders": 6.0},
-        again=((0, _leave("c")), (15, _leave("java-b")), (30, _join("c")), (60, _join("java-b"))),
+        again=((0, (_leave, "c")), (15, (_leave, "java-b")), (30, (_join, "c")), (60, (_join, "java-b"))),
         again_s=90,
     ),
     Story(
@@ -236,7 +195,7 @@ ALL_STORIES: tuple[Story, ...] = (
             "both": _librdkafka("billing-roundrobin", "payments refunds", "billing-both", "roundrobin"),
             "refunds": _librdkafka("billing-roundrobin", "refunds", "billing-refunds", "roundrobin"),
         },
-        ((0, _join("payments", "both")), (15, _join("refunds")), (70,)),
+        ((0, (_join, "payments", "both")), (15, (_join, "refunds")), (70,)),
         (
             only("identical", "billing-roundrobin"),
             holds(
@@ -246,7 +205,7 @@ ALL_STORIES: tuple[Story, ...] = (
             ),
         ),
         rates={"payments": 4.0, "refunds": 1.5},
-        again=((0, _leave("both")), (20, _join("both"))),
+        again=((0, (_leave, "both")), (20, (_join, "both"))),
         again_s=90,
     ),
     Story(
@@ -258,7 +217,7 @@ ALL_STORIES: tuple[Story, ...] = (
             till: _python("tills-static", "clicks", till, group_instance_id=till, session_timeout_ms=30_000)
             for till in ("till-1", "till-2")
         },
-        ((0, _join("till-1", "till-2")), (25,)),
+        ((0, (_join, "till-1", "till-2")), (25,)),
         (
             holds(
                 "restarts of static members should be static_replacement rows, and no rebalances",
@@ -270,7 +229,7 @@ ALL_STORIES: tuple[Story, ...] = (
             only("identical", "tills-static"),
         ),
         rates={"clicks": 6.0},
-        again=((0, _restart("till-1")), (31, _restart("till-2"))),
+        again=((0, (_restart, "till-1")), (31, (_restart, "till-2"))),
         again_s=62,
     ),
     Story(
@@ -283,9 +242,9 @@ ALL_STORIES: tuple[Story, ...] = (
             **{f"healed-{name}": _python("clicks-pile-up", "clicks", f"clicks-{name}") for name in "abc"},
         },
         (
-            (0, _join("a", "b", "c")),
-            (45, _join("d")),
-            (75, _leave("a", "b", "c", "d"), _join("healed-a", "healed-b", "healed-c")),
+            (0, (_join, "a", "b", "c")),
+            (45, (_join, "d")),
+            (75, (_leave, "a", "b", "c", "d"), (_join, "healed-a", "healed-b", "healed-c")),
         ),
         (
             holds(
@@ -313,7 +272,7 @@ ALL_STORIES: tuple[Story, ...] = (
             **{f"batch-{name}": _python("night-batch", "orders", f"batch-{name}") for name in "ab"},
             "mirror": _python("orders-mirror", "orders", "orders-mirror", joins=False),
         },
-        ((0, _join("pinned-a", "pinned-b", "mirror", "batch-a", "batch-b")), (25, _leave("batch-a", "batch-b"))),
+        ((0, (_join, "pinned-a", "pinned-b", "mirror", "batch-a", "batch-b")), (25, (_leave, "batch-a", "batch-b"))),
         (
             only("unverified", "orders-pinned"),
             now("orders-pinned", "have a reason and an imbalance", "verdict_reason <> '' AND imbalance IS NOT NULL"),
@@ -327,7 +286,7 @@ ALL_STORIES: tuple[Story, ...] = (
         ("billing-stuck",),
         {"payments": 4},
         {name: _python("billing-stuck", "payments", f"billing-stuck-{name}") for name in "ab"},
-        ((0, _join("a", "b")), (30,)),
+        ((0, (_join, "a", "b")), (30,)),
         (
             holds(
                 "the lag of billing-stuck should have grown",
@@ -346,9 +305,9 @@ ALL_STORIES: tuple[Story, ...] = (
             ),
         ),
         {("lag", "billing-stuck"): ("firing", "resolved")},
-        again=((0, _stuck("b")), (60, _recover("b"))),
+        again=((0, (_tell, "b", "get_stuck")), (60, (_tell, "b", "recover"))),
         again_s=180,
-        at_end=(_recover("b"),),
+        at_end=((_tell, "b", "recover"),),
     ),
     Story(
         7,
@@ -357,9 +316,9 @@ ALL_STORIES: tuple[Story, ...] = (
         {"signups": 3},
         {name: _python("signups-growing", "signups", f"signups-{name}", metadata_max_age_ms=75_000) for name in "ab"},
         (
-            (0, _join("a", "b")),
-            (40, _grow("signups", 5)),
-            *((40 + 240 * (count - 5), _grow("signups", count)) for count in range(6, _MOST_PARTITIONS + 1)),
+            (0, (_join, "a", "b")),
+            (40, (_grow, "signups", 5)),
+            *((40 + 240 * (count - 5), (_grow, "signups", count)) for count in range(6, _MOST_PARTITIONS + 1)),
         ),
         (
             finds("stale_metadata", "signups-growing"),
@@ -380,7 +339,7 @@ ALL_STORIES: tuple[Story, ...] = (
         ("transfers-exactly-once",),
         {"transfers": 3},
         {"booker": _transactional("transfers-exactly-once", "transfers-booker", strategy="range", abort_every=3)},
-        ((0, _join("booker")),),
+        ((0, (_join, "booker")),),
         (
             holds(
                 "transfers-exactly-once should have committed, and never an offset of an aborted transaction",
@@ -409,10 +368,10 @@ ALL_STORIES: tuple[Story, ...] = (
             },
         },
         (
-            (0, _join("sticky-a", "sticky-b", "a")),
-            (18, _join("b")),
-            (20, _join("sticky-c")),
-            (40, _join("c")),
+            (0, (_join, "sticky-a", "sticky-b", "a")),
+            (18, (_join, "b")),
+            (20, (_join, "sticky-c")),
+            (40, (_join, "c")),
             (80,),
         ),
         (
@@ -429,7 +388,7 @@ ALL_STORIES: tuple[Story, ...] = (
                 "AND c.follows > 0 AND w.runs AND w.partitions_moved = c.partitions_moved",
             ),
         ),
-        again=((0, _leave("b")), (5, _leave("sticky-c")), (20, _join("b")), (25, _join("sticky-c"))),
+        again=((0, (_leave, "b")), (5, (_leave, "sticky-c")), (20, (_join, "b")), (25, (_join, "sticky-c"))),
         again_s=90,
     ),
     Story(
@@ -439,9 +398,9 @@ ALL_STORIES: tuple[Story, ...] = (
         {"orders": 6},
         {},
         (
-            (10, _hostile_commits(1)),
-            *((30.0 + 5 * part, _junk(part)) for part in range(4)),
-            (60, _hostile_commits(2)),
+            (10, (commit_for_hostile_groups, 1)),
+            *((30.0 + 5 * part, (_junk, part)) for part in range(4)),
+            (60, (commit_for_hostile_groups, 2)),
         ),
         (every_junk_record, *map(_is_a_group, HOSTILE_GROUPS)),
         # Rules on events: the alert lasts for an hour after the last event.
@@ -458,13 +417,13 @@ ALL_STORIES: tuple[Story, ...] = (
             "payments": _python("coupons-reader", "payments", "coupons-b"),
         },
         (
-            (0, _join("retired", "both")),
-            (10, _commit_once("one-off-report", "payments")),
-            (30, _stuck("retired")),
-            (45, _leave("both"), _join("payments")),
-            (65, _delete_topic("coupons")),
-            (75, _leave("retired")),
-            (80, _delete_group("orders-retired")),
+            (0, (_join, "retired", "both")),
+            (10, (_commit_once, "one-off-report", "payments")),
+            (30, (_tell, "retired", "get_stuck")),
+            (45, (_leave, "both"), (_join, "payments")),
+            (65, (_delete_topic, "coupons")),
+            (75, (_leave, "retired")),
+            (80, (_delete_group, "orders-retired")),
         ),
         (
             _gone_from_views("orders-retired"),
@@ -493,7 +452,7 @@ ALL_STORIES: tuple[Story, ...] = (
         ("settlement-exactly-once",),
         {"transfers": 3},
         {"writer": _transactional("settlement-exactly-once", "settlement-writer")},
-        ((0, _join("writer")), (25, _stuck("writer")), (85, _recover("writer"))),
+        ((0, (_join, "writer")), (25, (_tell, "writer", "get_stuck")), (85, (_tell, "writer", "recover"))),
         (
             # The producer may become known a round after the hold.
             holds(
@@ -523,7 +482,7 @@ ALL_STORIES: tuple[Story, ...] = (
             ),
         ),
         {("offsets_blocked", None): ("firing", "resolved")},
-        at_end=(_recover("writer"),),
+        at_end=((_tell, "writer", "recover"),),
     ),
     Story(
         13,
@@ -541,7 +500,7 @@ ALL_STORIES: tuple[Story, ...] = (
             )
             for name in "ab"
         },
-        ((0, _join("a")), (30, _join("b")), (85, _mend)),
+        ((0, (_join, "a")), (30, (_join, "b")), (85, (_mend,))),
         (
             finds("stuck_rebalance", "reports-stuck-rebalance", timed=True),
             only("identical", "reports-stuck-rebalance"),
@@ -552,7 +511,7 @@ ALL_STORIES: tuple[Story, ...] = (
             ("stuck_rebalance", "reports-stuck-rebalance"): ("firing", "resolved"),
         },
         rates={"reports": 1.0, "reports-late": 1.0},
-        at_end=(_mend,),
+        at_end=((_mend,),),
     ),
     # A storm is measured against the group's own past, and only in a group that is older than an hour. No group of a
     # demo is, so this one begins with a record of two hours ago: the only history in the demo that is made up.
@@ -563,8 +522,8 @@ ALL_STORIES: tuple[Story, ...] = (
         {"logins": 4},
         {name: _python("logins-storm", "logins", f"logins-{name}") for name in ("steady", "crashing")},
         (
-            (5, lambda cast: write_past(cast, "logins-storm"), _join("steady")),
-            *(scene for second in (20, 30, 40, 50) for scene in _crash(second)),
+            (5, (write_past, "logins-storm"), (_join, "steady")),
+            *((second, (_join if second % 10 == 0 else _leave, "crashing")) for second in range(20, 60, 5)),
         ),
         (
             holds(
@@ -582,7 +541,7 @@ ALL_STORIES: tuple[Story, ...] = (
         ("newsletter-idle",),
         {"newsletters": 2},
         {name: _python("newsletter-idle", "newsletters", f"newsletter-{name}") for name in "abc"},
-        ((0, _join("a", "b", "c")),),
+        ((0, (_join, "a", "b", "c")),),
         (
             now(
                 "newsletter-idle",
@@ -601,7 +560,7 @@ ALL_STORIES: tuple[Story, ...] = (
         ("exports-behind",),
         {"exports": 1},
         {"a": _python("exports-behind", "exports", "exports-a", record_s=10.0)},
-        ((0, _join("a"), _stuck("a")), (95,)),
+        ((0, (_join, "a"), (_tell, "a", "get_stuck")), (95,)),
         (
             holds(
                 "exports-behind should have been more than a minute behind, and no longer than it exists",
@@ -614,9 +573,9 @@ ALL_STORIES: tuple[Story, ...] = (
             now("exports-behind", "keep up again", "time_behind_seconds_min <= 60", timed=True),
         ),
         rates={"exports": 1.0},
-        again=((0, _recover("a")), (30, _stuck("a"))),
+        again=((0, (_tell, "a", "recover")), (30, (_tell, "a", "get_stuck"))),
         again_s=360,
-        at_end=(_recover("a"),),
+        at_end=((_tell, "a", "recover"),),
     ),
 )
 
