@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, total
 from dashboards.spans import RANGES, Range
 
-__all__ = ["ADVICE", "COST", "CostSource", "saving", "source_of", "stopped", "summed"]
+__all__ = ["ADVICE", "COST", "saving", "source_of", "stopped", "summed"]
 
 _SHOWN: Final = 100
 
@@ -66,32 +65,20 @@ _KINDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CostSource:
-    """Where the figures of a time come from.
+def source_of(span: Range) -> tuple[str, Range]:
+    """Where the figures of a time come from: the end of the queries' names, and the time with the bounds of the source.
 
-    Attributes:
-        suffix: End of the queries' names: "" for decisions one by one, "_hours" and "_days" for roll-ups.
-        span: The time, with the bounds that the roll-ups have.
+    Decisions one by one ("") for a day, roll-ups by hour for a month, and by day for more.
     """
-
-    suffix: str
-    span: Range
-
-    def rows(self, view: View, query: str, span: Range) -> list[dict[str, Any]]:
-        """Rows of cost or cost_causes over a span of this source."""
-        if self.suffix:
-            return view.rows(f"{query}{self.suffix}", since=span.begin, until=span.end)
-        return view.rows(query, span)
-
-
-def source_of(span: Range) -> CostSource:
-    """Decisions one by one for a day, roll-ups by hour for a month, and by day for more."""
     if span.length <= RANGES["24h"]:
-        return CostSource("", span)
-    return (
-        CostSource("_days", span.whole_days) if span.length > RANGES["30d"] else CostSource("_hours", span.whole_hours)
-    )
+        return "", span
+    return ("_days", span.whole_days) if span.length > RANGES["30d"] else ("_hours", span.whole_hours)
+
+
+def _rows(view: View, query: str, source: str, span: Range) -> Sequence[Row]:
+    if source:
+        return view.rows(f"{query}{source}", since=span.begin, until=span.end)
+    return view.rows(query, span)
 
 
 def summed(rows: Sequence[Row]) -> Row:
@@ -116,29 +103,28 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _reach(source: CostSource, rows: Sequence[Row]) -> datetime | None:
+def _reach(source: str, rows: Sequence[Row]) -> datetime | None:
     """Up to when roll-ups have figures; None where they are not asked, or have none."""
-    newest = max((row["newest"] for row in rows), default=None) if source.suffix else None
-    if newest is None:
-        return None
-    return moment_of(newest) + (timedelta(hours=1) if source.suffix == "_hours" else timedelta(days=1))
+    newest = max((row["newest"] for row in rows), default=None) if source else None
+    step = timedelta(hours=1) if source == "_hours" else timedelta(days=1)
+    return None if newest is None else moment_of(newest) + step
 
 
 def _cost(view: View) -> Mapping[str, Any]:
-    source = source_of(view.span)
-    everyone, causes = source.rows(view, "cost", source.span), source.rows(view, "cost_causes", source.span)
+    source, span = source_of(view.span)
+    everyone, causes = _rows(view, "cost", source, span), _rows(view, "cost_causes", source, span)
     rows = view.owned(everyone)
     before: Sequence[Row] = ()
     causes_before: Sequence[Row] = ()
     if view.compared:
-        before = view.owned(source.rows(view, "cost", source.span.before))
-        causes_before = source.rows(view, "cost_causes", source.span.before)
+        before = view.owned(_rows(view, "cost", source, span.before))
+        causes_before = _rows(view, "cost_causes", source, span.before)
     # Roll-ups without a row: nothing was decided, or they are not written yet.
-    known = bool(rows) or not (source.suffix or view.unread)
+    known = bool(rows) or not (source or view.unread)
     return {
         "owners": view.owner_chips({row["group_id"] for row in everyone}),
         "known": known,
-        "source": {"": "", "_hours": "by hour", "_days": "by day"}[source.suffix],
+        "source": {"": "", "_hours": "by hour", "_days": "by day"}[source],
         "reach": _reach(source, rows),
         "sums": summed(rows) if known else None,
         # Without a row it is not known whether nothing happened, or nothing was kept.

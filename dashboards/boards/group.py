@@ -89,7 +89,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "broker_lists": view.rows("broker_members", **name) if group["source"] == "rocketmq" else [],
         # A line for each of very many decisions would hide the lag.
         "lag": _lag(view, group, found.rows if found.steps is None else (), history),
-        "moves": timeline(found),
+        "moves": timeline(found, span),
         "decisions": found.rows[:_SHOWN_DECISIONS],
         "decided": len(found.rows),
         "left_out": found.left_out,

@@ -12,7 +12,7 @@ from dashboards import format as words
 from dashboards.boards.group import history_of, named_group
 from dashboards.charts import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, NotThereError, View, by_group, fold, name_of, total
+from dashboards.page.board import TIMES, Board, NotThereError, View, by_group, fold, key, name_of, total
 from dashboards.spans import LIVE, RANGES, Range, floor
 
 __all__ = ["GROUP", "HOT", "LOAD", "by_member", "by_topic", "history_series", "hot", "judged"]
@@ -97,32 +97,38 @@ def _why_unknown(row: Row) -> str:
 
 
 def _load(view: View) -> Mapping[str, Any]:
-    span, kind, text = view.span, view.address.one_of("hot", HOT), view.address.text("name").strip().lower()
+    kind, text = view.address.one_of("hot", HOT), view.address.text("name").strip().lower()
     everyone = view.rows("load")
     named = [row for row in everyone if text in row["group_id"].lower()]
-    owned = [(row, judged(row)) for row in view.owned(named)]
-    counts = Counter(word for _, kinds in owned for word in kinds)
-    shown = view.ordered([row for row, kinds in owned if not kind or kind in kinds], _SORTS)
-    told, before = (
-        by_group(view.rows("load_groups", since=time.begin, until=time.end)) if asked else {}
-        for time, asked in (
-            (span.whole_hours, span.name != LIVE),
-            (span.whole_hours.before, span.name != LIVE and view.compared),
-        )
-    )
+    owned = view.owned(named)
+    shown = view.ordered([row for row in owned if not kind or kind in judged(row)], _SORTS)
+    past, before = _past(view)
     return {
         "owners": view.owner_chips(row["group_id"] for row in named),
-        "kinds": view.chips("hot", HOT, counts),
-        "of_time": span.name != LIVE,
+        "kinds": view.chips("hot", HOT, Counter(word for row in owned for word in judged(row))),
+        "of_time": past is not None,
         "produced": total(shown, "produced_per_second"),
         "consumed": total(shown, "consumed_per_second"),
         "rated": sum(row["produced_per_second"] is not None for row in shown),
-        "rows": [(row, judged(row), hot(row)) for row in shown[: view.most]],
-        "told": told,
-        "before": before,
+        "rows": shown[: view.most],
+        "judged": judged,
+        "hot": hot,
+        "told": {key(row): row["high_watermark_growth"] for row in _within(view, "load_groups", past)},
+        "before": {key(row): row["high_watermark_growth"] for row in _within(view, "load_groups", before)},
         "number": len(shown),
         "of": len(everyone),
-    }  # fmt: skip
+    }
+
+
+def _past(view: View) -> tuple[Range | None, Range | None]:
+    """The whole hours of the time that is asked for, and of the time before; None for what is not asked for."""
+    hours = view.span.whole_hours if view.span.name != LIVE else None
+    return hours, hours.before if hours is not None and view.compared else None
+
+
+def _within(view: View, query: str, span: Range | None, **name: Any) -> Sequence[Row]:
+    """Rows of a query of roll-ups; none where no time is asked for."""
+    return [] if span is None else view.rows(query, **name, since=span.begin, until=span.end)
 
 
 def by_topic(now: Sequence[Row], told: Iterable[Row], before: Iterable[Row]) -> list[dict[str, Any]]:
@@ -198,54 +204,44 @@ def history_series(growth: Iterable[Row], observed: Sequence[Row]) -> tuple[list
 
 
 def _group(view: View) -> Mapping[str, Any]:
-    group, span = named_group(view), view.span
+    group = named_group(view)
     name = name_of(group)
-    row = by_group(view.rows("load", cluster=group["cluster"])).get((group["cluster"], group["group_id"]))
+    row = by_group(view.rows("load", cluster=group["cluster"])).get(key(group))
     if row is None:  # It has ended since the line before.
         message = f"The group {words.cut(group['group_id'], 120)} has just ended."
         raise NotThereError(message)
-    told, shares, before = (
-        view.rows(query, **name, since=time.begin, until=time.end) if asked else []
-        for query, time, asked in (
-            ("load_topics", span.whole_hours, span.name != LIVE),
-            ("load_shares", span.whole_hours, span.name != LIVE),
-            ("load_topics", span.whole_hours.before, span.name != LIVE and view.compared),
-        )
-    )
+    past, earlier = _past(view)
+    told, before = _within(view, "load_topics", past, **name), _within(view, "load_topics", earlier, **name)
     partitions, members = view.rows("load_partitions", **name), view.rows("load_members", **name)
-
-    def grown(rows: Iterable[Row]) -> dict[Any, Any]:
-        return {(one["topic"], one["broker"], one["partition"]): one["high_watermark_growth"] for one in rows}
-
     return {
         "row": row,
         "says": hot(row),
         "kinds": judged(row),
-        "of_time": span.name != LIVE,
-        "compared": view.compared and span.name != LIVE,
+        "of_time": past is not None,
+        "compared": earlier is not None,
         "plots": _plots(view, group),
         "topics": by_topic(partitions, told, before),
-        "members": by_member(members, shares),
+        "members": by_member(members, _within(view, "load_shares", past, **name)),
         "number_of_members": len(members),
         "partitions": partitions,
         "total": total(partitions, "produced_per_second"),
         "hot": {(item["topic"], item["partition"]) for item in row["hot_partitions"] or ()},
-        "records": grown(told),
-        "records_before": grown(before),
+        "records": _by_partition(told),
+        "records_before": _by_partition(before),
         "window": members[0]["round_time"] if members else None,
         "shown": _SHOWN,
     }
 
 
+def _by_partition(rows: Iterable[Row]) -> dict[tuple[Any, ...], Any]:
+    return {(one["topic"], one["broker"], one["partition"]): one["high_watermark_growth"] for one in rows}
+
+
 def _plots(view: View, group: Row) -> dict[str, Any]:
     """The two charts."""
-    span = view.span
-    name = name_of(group)
-    names: tuple[str, ...]
-    if view.in_memory(span):
-        rates, even = _series(view, name, span)
-        names = ("load imbalance", "could be", "by number")
-    else:
+    span, name = view.span, name_of(group)
+    points = not view.in_memory(span)
+    if points:
         growth = view.rows(
             "load_hours",
             **name,
@@ -254,8 +250,9 @@ def _plots(view: View, group: Row) -> dict[str, Any]:
             step="hour" if span.length <= RANGES["30d"] else "day",
         )
         rates, even = history_series(growth, history_of(view, group, span))
-        names = ("imbalance by number", "could be by number")
-    points = not view.in_memory(span)
+    else:
+        rates, even = _series(view, name, span)
+    names = ("imbalance by number", "could be by number") if points else ("load imbalance", "could be", "by number")
     return {
         "rates": measure_plot(rates, span, ("produced", "consumed"), unit="/s", points=points),
         "even": measure_plot(even, span, names, points=points),

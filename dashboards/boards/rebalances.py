@@ -35,14 +35,12 @@ class SpanDecisions:
     """The decisions of a span.
 
     Attributes:
-        span: The span.
         groups: Ids of all groups that decided, of all owners.
         rows: Rows of rebalances.sql, the newest first; if there are too many, only the newest.
         steps: Rows of rebalance_steps.sql over all decisions; None where `rows` are few.
         left_out: A sentence where `rows` are not all; "" otherwise.
     """
 
-    span: Range
     groups: frozenset[str]
     rows: Sequence[Row]
     steps: Sequence[Row] | None
@@ -68,20 +66,19 @@ def decided(view: View, span: Range, **group: str | None) -> SpanDecisions:
             f"Only the newest {_MOST:,} decisions are in the list, none before {oldest}; chart and sums have all."
         )
     if not left_out and len(within) <= _MOST_STEMS:
-        return SpanDecisions(span, groups, rows, None, "")
+        return SpanDecisions(groups, rows, None, "")
     width = steps_of(span.begin, span.end).width
     step = "minute" if width < _HOUR else "hour" if width < _DAY else "day"
     # Who owns a group is in no table, so sums of one owner need those of each group.
     each = "yes" if view.address.text("owner") else "no"
     steps = view.rows("rebalance_steps", span, step=step, each=each, **group)
-    return SpanDecisions(span, groups, rows, view.owned(steps), left_out)
+    return SpanDecisions(groups, rows, view.owned(steps), left_out)
 
 
-def timeline(found: SpanDecisions, verdict: str = "") -> dict[str, Any]:
+def timeline(found: SpanDecisions, span: Range, verdict: str = "") -> dict[str, Any]:
     """The chart of decisions; only of those with a verdict, or "pending", where it is given."""
-    if found.steps is None:
-        return rebalance_plot(_of_verdict(found.rows, verdict), found.span)
-    return step_plot(_of_verdict(found.steps, verdict), steps_of(found.span.begin, found.span.end), found.span)
+    rows = _of_verdict(found.sums, verdict)
+    return rebalance_plot(rows, span) if found.steps is None else step_plot(rows, steps_of(span.begin, span.end), span)
 
 
 def _of_verdict(rows: Sequence[Row], verdict: str) -> list[Row]:
@@ -101,7 +98,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "sums": _figures(found),
         "before": _figures(decided(view, view.span.before)) if view.compared else None,
         "verdicts": view.chips("verdict", sorted(counts), counts),
-        "plot": timeline(found, verdict),
+        "plot": timeline(found, view.span, verdict),
         "decisions": shown[:_SHOWN],
         "hidden": len(shown) - _SHOWN,
     }

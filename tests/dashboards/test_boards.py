@@ -97,12 +97,12 @@ def test_a_day_is_summed_from_decisions_a_month_from_hours_and_a_year_from_days(
     def of(days: float) -> Any:
         return source_of(Range("", NOW - timedelta(days=days), NOW))
 
-    assert (of(1).suffix, of(1).span) == ("", Range("", NOW - timedelta(days=1), NOW))
-    assert of(7).suffix == "_hours"
-    assert of(7).span == Range("", datetime(2026, 11, 13, 14, tzinfo=UTC), datetime(2026, 11, 20, 15, tzinfo=UTC))
-    assert of(7).span.before.begin == datetime(2026, 11, 6, 13, tzinfo=UTC)
-    assert of(365).suffix == "_days"
-    assert of(365).span == Range("", datetime(2025, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
+    assert of(1) == ("", Range("", NOW - timedelta(days=1), NOW))
+    assert of(7)[0] == "_hours"
+    assert of(7)[1] == Range("", datetime(2026, 11, 13, 14, tzinfo=UTC), datetime(2026, 11, 20, 15, tzinfo=UTC))
+    assert of(7)[1].before.begin == datetime(2026, 11, 6, 13, tzinfo=UTC)
+    assert of(365)[0] == "_days"
+    assert of(365)[1] == Range("", datetime(2025, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
 
 
 def _cost(**more: Any) -> dict[str, Any]:
