@@ -7,7 +7,7 @@ language than Java tells no class: they all begin with AVG (`consumer/strategy.g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,9 +41,6 @@ _CLASSES: Final = {
     "AllocateMachineRoomNearby": NEARBY,
 }
 
-BY_CONFIGURATION: Final = frozenset({"CONFIG"})
-"""Strategies that may give a queue to several clients, because their parameters say so."""
-
 _FIRST_MACHINE_ROOM: Final = (4, 8, 0)
 """Before this release MACHINE_ROOM gave queues of other rooms (apache/rocketmq#2477)."""
 
@@ -52,6 +49,16 @@ _FIRST_UTF8: Final = (5, 0, 0)
 
 MOST_ENTRIES: Final = 500_000
 """Queues and clients of one computation: half a second. Larger topics are not recomputed."""
+
+
+def may_share(strategies: Collection[str]) -> bool:
+    """Whether one of these strategies may give a queue to several clients, because its parameters say so."""
+    return "CONFIG" in strategies
+
+
+def may_leave_out(strategies: Iterable[str]) -> bool:
+    """Whether one of these strategies may give a queue to nobody, because its parameters say so."""
+    return any("MACHINE_ROOM" in name or name == "CONFIG" for name in strategies)
 
 
 def name_of(class_name: str, allocation: Allocation) -> str:

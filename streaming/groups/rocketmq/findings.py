@@ -20,7 +20,6 @@ last rounds together, and only where a view that differs has been seen as long.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
@@ -29,14 +28,15 @@ from streaming.groups.rocketmq.decisions import SILENT
 from streaming.groups.rocketmq.owners import (
     HELD_BY_NOBODY,
     OWNERS_MS,
-    Watch,
     owner_findings,
     split_brain,
     texts_of,
     wrong_owners,
 )
+from streaming.groups.rocketmq.round import RocketMQRound
 from streaming.groups.rocketmq.state import RocketMQState
-from streaming.groups.rocketmq.views import Views, is_retry
+from streaming.groups.rocketmq.views import Views, grouped, is_retry
+from streaming.groups.rocketmq.watch import Watch
 from streaming.records import BROADCASTING, NOT_ASKED, POP, TIMEOUT
 from streaming.terminal import counted
 
@@ -79,66 +79,52 @@ _MOST_TOLD: Final = 8
 """Topics that members subscribe to differently and of which the members are looked up. A detail names fewer."""
 
 
-def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[FindingAtRound]:
+def rocketmq_findings(mine: RocketMQState, seen: RocketMQRound) -> list[FindingAtRound]:
     """The findings at a round.
 
     Args:
         mine: RocketMQ's part of the group's state; what is watched is brought up to this round.
-        views: The round.
-        now: Its time, ms.
+        seen: The round.
     """
-    elapsed = views.observation.elapsed_time
-    watch = Watch(mine, elapsed, now)
+    watch, views = seen.watch, seen.views
     clustering = views.message_model != BROADCASTING
     differing = [*_lists(watch, views), *_routes(watch, views)]
     if clustering:
         differing += [*_duplicates(watch, views), *_strategies(watch, views)]
     found = [*differing, *_subscriptions(watch, views), *_silent(watch, views), *_silent_brokers(watch, views)]
     if clustering:
-        is_calm = elapsed - mine.calm_since >= CALM_MS
         doubly, nobody = wrong_owners(views)
-        owners = owner_findings(watch, views, doubly, nobody, OWNERS_MS if is_calm else RESTLESS_MS)
+        owners = owner_findings(watch, views, doubly, nobody, OWNERS_MS if seen.calm >= CALM_MS else RESTLESS_MS)
         views_differ = [one for one in differing if one.shown]
-        found += [*owners, *split_brain(mine, owners, texts_of(doubly, nobody), views_differ, now)]
+        found += [*owners, *split_brain(mine, owners, texts_of(doubly, nobody), views_differ, watch.time)]
         found += _unlocked(watch, views)
         if not any(one.shown for one in owners if one.name == HELD_BY_NOBODY):
             found += _idle(watch, views)
-    mine.watched = watch.now
+    mine.watched = watch.kept()
     return found
 
 
-def _lists(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
-    lasting = watch.follow(
-        MEMBER_LISTS_DIFFER,
-        SEEN_TWICE_MS,
-        (
-            (
-                max(watch.see(f"{MEMBER_LISTS_DIFFER} {broker} {client}") for broker in brokers),
-                f"{client[:200]} is not on the list of {some(brokers)}",
-            )
-            for client, brokers in views.missing.items()
-        ),
-    )
-    left_out = {broker for brokers in views.missing.values() for broker in brokers}
+def _lists(watch: Watch, views: Views) -> list[FindingAtRound]:
+    parts = []
+    for client, brokers in views.missing.items():
+        lasted = max(watch.see(f"{MEMBER_LISTS_DIFFER} {broker} {client}") for broker in brokers)
+        parts.append((lasted, f"{client[:200]} is not on the list of {some(brokers)}"))
+    left_out = set(chain.from_iterable(views.missing.values()))
     # A broker that has none of the group's topics has no list of it, either.
-    lists = "; ".join(
-        f"{broker} has {len(set(clients))}" for broker, clients in views.lists.items() if clients or broker in left_out
-    )
-    return lasting.told(f"{lasting.text}. Clients that ask there leave it out. Members: {lists[:300]}")
+    lists = {broker: set(clients) for broker, clients in views.lists.items() if clients or broker in left_out}
+    counts = "; ".join(f"{broker} has {len(clients)}" for broker, clients in lists.items())
+    after = f". Clients that ask there leave it out. Members: {counts[:300]}"
+    return watch.listing(MEMBER_LISTS_DIFFER, SEEN_TWICE_MS, parts, "", after)
 
 
-def _routes(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
-    lasting = watch.follow(
-        ROUTE_DIFFERS,
-        ROUTE_MS,
-        (
-            (watch.see(f"{ROUTE_DIFFERS} {topic} {server}"), _lacks(views, topic, server))
-            for topic, servers in views.poorer.items()
-            if views.subscribers.get(topic)
-            for server in servers
-        ),
-    )
-    return lasting.told(f"name servers report different queues: {lasting.text}")
+def _routes(watch: Watch, views: Views) -> list[FindingAtRound]:
+    poorer = [(topic, server) for topic, servers in views.poorer.items() for server in servers]
+    parts = [
+        (watch.see(f"{ROUTE_DIFFERS} {topic} {server}"), _lacks(views, topic, server))
+        for topic, server in poorer
+        if topic in views.subscribers
+    ]
+    return watch.listing(ROUTE_DIFFERS, ROUTE_MS, parts, "name servers report different queues: ")
 
 
 def _lacks(views: Views, topic: str, server: str) -> str:
@@ -147,22 +133,16 @@ def _lacks(views: Views, topic: str, server: str) -> str:
     return f"{server} lacks {f'brokers {some(lacking)}' if lacking else 'queues'} of {topic[:200]}"
 
 
-def _duplicates(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
-    lasting = watch.follow(
-        DUPLICATE_CLIENT_ID,
-        BROKEN_CONNECTION_MS,
-        (
-            (
-                max(_both_last(watch, views, client, broker) for broker in brokers),
-                f"{client[:200]} ({some(views.addresses_of(client))}) on {some(brokers)}",
-            )
-            for client, brokers in views.duplicates.items()
-        ),
-    )
-    return lasting.told(
+def _duplicates(watch: Watch, views: Views) -> list[FindingAtRound]:
+    parts = []
+    for client, brokers in views.duplicates.items():
+        lasted = max(_both_last(watch, views, client, broker) for broker in brokers)
+        parts.append((lasted, f"{client[:200]} ({some(views.addresses_of(client))}) on {some(brokers)}"))
+    what = (
         "two clients with one id, each connected and alive: the broker lists the id twice, and nobody takes the share "
-        f"of the second entry: {lasting.text}"
+        "of the second entry: "
     )
+    return watch.listing(DUPLICATE_CLIENT_ID, BROKEN_CONNECTION_MS, parts, what)
 
 
 def _both_last(watch: Watch, views: Views, client: str, broker: str) -> int:
@@ -173,31 +153,28 @@ def _both_last(watch: Watch, views: Views, client: str, broker: str) -> int:
     addresses = views.connections_of(client, broker)[:_CONNECTIONS]
     if len(addresses) < 2:
         return watch.see(f"{DUPLICATE_CLIENT_ID} {broker} {client}")
-    lasting = [watch.see(f"{DUPLICATE_CLIENT_ID} {broker} {address} {client}") for address in addresses]
-    return sorted(lasting)[-2]
+    ages = [watch.see(f"{DUPLICATE_CLIENT_ID} {broker} {address} {client}") for address in addresses]
+    return sorted(ages)[-2]
 
 
-def _strategies(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
-    of: dict[str, list[str]] = {}
-    for client, member in sorted(views.told.items()):
-        if member.strategy is not None:
-            of.setdefault(views.runs[client].name, []).append(client)
-    if len(of) > 1 and views.judged_topics:
-        text = some([f"{name} ({some(of[name])})" for name in sorted(of)])
-        lasting = watch.follow(MIXED_STRATEGIES, SEEN_TWICE_MS, [(watch.see(MIXED_STRATEGIES), text)])
-        yield from lasting.told(f"members run different strategies: {text}")
+def _strategies(watch: Watch, views: Views) -> list[FindingAtRound]:
+    of = grouped((name, client) for client, name in sorted(views.strategies.items()))
+    if len(of) < 2 or not views.judged_topics:
+        return []
+    text = some([f"{name} ({some(clients)})" for name, clients in sorted(of.items())])
+    lasted = watch.see(MIXED_STRATEGIES)
+    return watch.finding(MIXED_STRATEGIES, SEEN_TWICE_MS, [lasted], f"members run different strategies: {text}")
 
 
-def _subscriptions(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
-    subscribed = views.facts.subscriptions
+def _subscriptions(watch: Watch, views: Views) -> list[FindingAtRound]:
+    subscribed = {client: frozenset(topics) for client, topics in sorted(views.facts.subscriptions.items())}
     if len(subscribed) < 2:
-        return
+        return []
     texts: list[str] = []
-    topics_of = {client: frozenset(topics) for client, topics in sorted(subscribed.items())}
-    for topic, count in sorted(Counter(chain.from_iterable(topics_of.values())).items()):
+    for topic, count in sorted(Counter(chain.from_iterable(subscribed.values())).items()):
         if count < len(subscribed):
             is_told = len(texts) < _MOST_TOLD
-            lacking = [client for client, topics in topics_of.items() if topic not in topics] if is_told else ()
+            lacking = [client for client, topics in subscribed.items() if topic not in topics] if is_told else ()
             texts.append(f"{topic[:200]} ({count} of {len(subscribed)}, not {some(lacking)})")
             continue
         filters = {views.facts.expressions.get(client, {}).get(topic, "*") for client in subscribed}
@@ -206,76 +183,53 @@ def _subscriptions(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
     models = {member.message_model for member in views.told.values()} - {None}
     if len(models) > 1:
         texts.append("CLUSTERING and BROADCASTING")
-    if texts:
-        lasting = watch.follow(SUBSCRIPTIONS_DIFFER, SEEN_TWICE_MS, [(watch.see(SUBSCRIPTIONS_DIFFER), "")])
-        yield from lasting.told(f"members of one group must subscribe alike: {some(texts)}")
+    lasted = [watch.see(SUBSCRIPTIONS_DIFFER)] if texts else []
+    what = f"members of one group must subscribe alike: {some(texts)}"
+    return watch.finding(SUBSCRIPTIONS_DIFFER, SEEN_TWICE_MS, lasted, what)
 
 
-def _silent(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
+def _silent(watch: Watch, views: Views) -> list[FindingAtRound]:
     if any(broker.consume_type == POP for broker in views.masters.values() if broker.clients):
-        return  # a proxy does not pass the question on to its clients
-    # One that is not asked has not answered for a while.
-    silent = [
-        member.client_id
-        for member in views.observation.members
-        if member.client_id in views.held
-        and (member.answer == TIMEOUT or (member.answer == NOT_ASKED and watch.is_known(f"{SILENT}{member.client_id}")))
+        return []  # a proxy does not pass the question on to its clients
+    parts = []
+    for member in views.observation.members:
+        client, name = member.client_id, f"{SILENT}{member.client_id}"
+        # One that is not asked has not answered for a while.
+        is_silent = member.answer == TIMEOUT or (member.answer == NOT_ASKED and watch.is_known(name))
+        if is_silent and client in views.held:
+            count = sum(map(len, (views.held[client] or {}).values()))
+            parts.append((watch.see(name), f"{client[:200]} ({counted(count, 'queue')})"))
+    what = "members that brokers list do not answer; nobody else takes their queues: "
+    return watch.listing(NOT_ANSWERING, SILENT_MS, parts, what)
+
+
+def _silent_brokers(watch: Watch, views: Views) -> list[FindingAtRound]:
+    parts = [
+        (watch.see(f"{BROKER_NOT_ANSWERING} {broker}"), f"{broker[:200]} ({answer})")
+        for broker, answer in views.not_answering.items()
     ]
-    held = {client: sum(map(len, (views.held[client] or {}).values())) for client in silent}
-    lasting = watch.follow(
-        NOT_ANSWERING,
-        SILENT_MS,
-        ((watch.see(f"{SILENT}{client}"), f"{client[:200]} ({counted(held[client], 'queue')})") for client in silent),
-    )
-    yield from lasting.told(f"members that brokers list do not answer; nobody else takes their queues: {lasting.text}")
-
-
-def _silent_brokers(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
-    lasting = watch.follow(
-        BROKER_NOT_ANSWERING,
-        SILENT_MS,
-        (
-            (watch.see(f"{BROKER_NOT_ANSWERING} {broker}"), f"{broker[:200]} ({answer})")
-            for broker, answer in views.not_answering.items()
-        ),
-    )
     unseen = f", nor whether {some(views.unseen)} are still there" if views.unseen else ""
-    return lasting.told(
-        f"brokers do not report the group's members: {lasting.text}. The lag of their queues is not known{unseen}"
-    )
+    after = f". The lag of their queues is not known{unseen}"
+    return watch.listing(BROKER_NOT_ANSWERING, SILENT_MS, parts, "brokers do not report the group's members: ", after)
 
 
-def _unlocked(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
-    lasting = watch.follow(
-        ORDERLY_NOT_LOCKED,
-        OWNERS_MS,
-        (
-            (
-                watch.see(f"{ORDERLY_NOT_LOCKED} {client} {queue.topic}@{queue.broker} {queue.queue}"),
-                f"{queue.topic[:200]}@{queue.broker[:100]} {queue.queue} ({client[:200]})",
-            )
-            for client, member in sorted(views.told.items())
-            if member.orderly
-            for queue in member.queues or ()
-            if not (queue.locked or queue.dropped or is_retry(queue.topic))
-        ),
-    )
-    return lasting.told(
-        f"orderly members hold queues without the broker's lock, so they consume nothing: {lasting.text}"
-    )
+def _unlocked(watch: Watch, views: Views) -> list[FindingAtRound]:
+    parts = []
+    for client, member in sorted(views.told.items()):
+        for queue in member.queues or ():
+            if member.orderly and not (queue.locked or queue.dropped or is_retry(queue.topic)):
+                lasted = watch.see(f"{ORDERLY_NOT_LOCKED} {client} {queue.topic}@{queue.broker} {queue.queue}")
+                parts.append((lasted, f"{queue.topic[:200]}@{queue.broker[:100]} {queue.queue} ({client[:200]})"))
+    what = "orderly members hold queues without the broker's lock, so they consume nothing: "
+    return watch.listing(ORDERLY_NOT_LOCKED, OWNERS_MS, parts, what)
 
 
-def _idle(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
+def _idle(watch: Watch, views: Views) -> list[FindingAtRound]:
     topics = frozenset(views.judged_topics)
-    idle = sorted(
-        client
-        for client in views.told
-        if views.held[client] == {} and not topics.isdisjoint(views.subscribed_by(client) or ())
-    )
-    lasting = watch.follow(
-        IDLE_MEMBERS, OWNERS_MS, ((watch.see(f"{IDLE_MEMBERS} {client}"), client) for client in idle)
-    )
+    without = sorted(client for client in views.told if views.held[client] == {})
+    idle = [client for client in without if not topics.isdisjoint(views.subscriptions[client] or ())]
     queues = {topic: sum(views.routes[topic].values()) for topic in sorted(topics) if not is_retry(topic)}
     most = max(queues, key=lambda topic: queues[topic], default=None)
     why = "" if most is None else f", its largest topic has {queues[most]} queues for {len(views.clients)} members"
-    return lasting.told(f"{len(idle)} of {len(views.clients)} members hold no queue{why}: {some(idle)}")
+    what = f"{len(idle)} of {len(views.clients)} members hold no queue{why}: {some(idle)}"
+    return watch.finding(IDLE_MEMBERS, OWNERS_MS, [watch.see(f"{IDLE_MEMBERS} {client}") for client in idle], what)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
-from streaming.groups.verdicts import StandingVerdict
 from streaming.records import Member
 
 Routes = dict[str, dict[str, int]]
@@ -60,26 +57,8 @@ class Settling(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     until: int = -1
 
 
-AGAIN: Final = "again"
-"""Kind of a decision that is judged once more, because the settings say something else of the group now."""
-
-
-class Unjudged(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The newest decision, while it waits for its verdict.
-
-    Attributes:
-        before: What each member held before, by unit; None if unknown.
-        partitions_moved_optimal: As in its churn row.
-        kind: Kind of its churn row, or `AGAIN`.
-    """
-
-    before: dict[str, dict[str, tuple[int, ...]]] | None
-    partitions_moved_optimal: int | None
-    kind: str
-
-
 class Watched(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
-    """Something that a finding is about, as long as each round shows it. Changed in place.
+    """Something that rounds show, as long as each of them does. Changed in place.
 
     Attributes:
         since: Elapsed time at the first of the rounds, ms.
@@ -110,40 +89,21 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     """What a RocketMQ group's state has beside that of any group. Changed in place.
 
     Attributes:
-        incarnation: Number of the group's first decision; -1 before it.
         facts: What clients decided by at the newest decision; None before the first.
         brokers: Broker names that routes of the group have had, the newest last: one that comes back is not new.
         settling: A change that has not been seen twice yet; None if there is none.
-        unjudged: The newest decision, while it waits for its verdict; None once it is judged.
-        views: A number that changes whenever something does that clients decide by.
-        views_since: Elapsed time at the first round with these views and owners, ms; -1 before the first.
-        calm: A number that changes whenever a list or a route does.
-        calm_since: Elapsed time at the first round with these lists and routes, ms; -1 before the first.
-        standing: The verdict that `group_health` shows; None before the first decision.
-        watched: What findings are about, by a name of its own.
+        watched: For how long rounds have shown something, by a name of its own (`Watch`).
         wrong: The newest rounds in which a queue had two owners or none, a bit each, the newest lowest.
         lists: Last rows of `broker_members`, by address.
         seen_at: Time of the newest round, ms; -1 before the first.
         judged: Topics whose newest verdict says anything but `not_applicable`, sorted.
-        unnamed: Brokers with a list in `facts` that no server names any more: elapsed time at the first round of those
-            in a row that did not name it, ms, by broker name.
-        unnamed_units: The same of units with committed offsets, by unit.
     """
 
-    incarnation: int = -1
     facts: DecisionInputs | None = None
     brokers: tuple[str, ...] = ()
     settling: Settling | None = None
-    unjudged: Unjudged | None = None
-    views: int = 0
-    views_since: int = -1
-    calm: int = 0
-    calm_since: int = -1
-    standing: StandingVerdict | None = None
     watched: dict[str, Watched] = {}
     wrong: int = 0
     lists: dict[str, ListRow] = {}
     seen_at: int = -1
     judged: tuple[str, ...] = ()
-    unnamed: dict[str, int] = {}
-    unnamed_units: dict[str, int] = {}

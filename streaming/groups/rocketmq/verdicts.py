@@ -18,25 +18,28 @@ client within 30 s, and its next rebalance comes 20 s later.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 from assignors import AssignorError
 from assignors.rocketmq import MessageQueue, strategy_named
+from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context
 from streaming.groups.health.columns import some
 from streaming.groups.rocketmq.allocation import (
-    BY_CONFIGURATION,
     MOST_ENTRIES,
     Computed,
     Queue,
     Runs,
+    may_leave_out,
+    may_share,
     missing_of,
     options_of,
 )
-from streaming.groups.rocketmq.state import AGAIN, RocketMQState
-from streaming.groups.rocketmq.views import NO_MEMBERS, Views, queues_of
+from streaming.groups.rocketmq.round import RocketMQRound
+from streaming.groups.rocketmq.state import RocketMQState
+from streaming.groups.rocketmq.views import NO_MEMBERS, Views, grouped
 from streaming.groups.rocketmq.what_if import rocketmq_what_if_rows
 from streaming.groups.rows import ROCKETMQ, DriftedPartition
 from streaming.groups.state import GroupState
@@ -59,7 +62,6 @@ from streaming.groups.verdicts import (
     mismatch,
 )
 from streaming.groups.what_if.classic import configured_name
-from streaming.records import GroupObservation, MembershipRecord
 
 SETTLED_MS: Final = 60_000
 """`pollNameServerInterval` (30 s), a cycle of 20 s, and 10 s for what lies between two rounds."""
@@ -76,51 +78,52 @@ _NAMED = 3
 
 _FAILS: Final = "by what they see, the strategy fails for members, which keep what they had"
 
+_FILTERED: Final = "the filters exclude all its topics"
+
+_Wrong = dict[Queue, tuple[str, tuple[str, ...]]]
+"""Queues with a wrong owner, by broker and number: what is wrong, and who holds them."""
+
 _RANKS = (NOT_APPLICABLE, IDENTICAL, UNVERIFIED, DRIFTED)
 """From nothing to say to bad: a group's verdict is that of its worst topic."""
 
 
-def write_verdicts(
-    state: GroupState, mine: RocketMQState, views: Views, observation: GroupObservation, context: Context
-) -> None:
+def write_verdicts(state: GroupState, mine: RocketMQState, seen: RocketMQRound, context: Context) -> None:
     """Judge the newest decision, if it waits and can be judged now, and write its rows of `drift` and `what_if`.
 
     Args:
         state: The group's state, including this round.
         mine: The part of it that is RocketMQ's.
-        views: The round.
-        observation: The round as any group's.
+        seen: The round.
         context: Rows are written here.
     """
-    waiting, current = mine.unjudged, state.classic.current
-    if waiting is None or current is None or mine.settling is not None:
+    classic, views = state.classic, seen.views
+    if not classic.waiting or mine.settling is not None:
         return
-    is_old = observation.elapsed_time - mine.views_since >= SETTLED_MS
-    runs, configured = current.record.protocol, configured_name(observation)
-    judged = {topic: _against(configured, runs, views, topic) for topic in sorted(views.topics)} or _nothing(views)
-    if not is_old and any(verdict.verdict not in {IDENTICAL, NOT_APPLICABLE} for verdict in judged.values()):
+    [decision] = classic.waiting
+    configured = configured_name(seen)
+    judged = {topic: _against(configured, decision, views, topic) for topic in sorted(views.topics)}
+    judged = judged or {"": Verdict(NOT_APPLICABLE, NO_MEMBERS if not views.clients else _FILTERED)}
+    is_certain = all(verdict.verdict in {IDENTICAL, NOT_APPLICABLE} for verdict in judged.values())
+    if not is_certain and seen.unchanged < SETTLED_MS:
         return
-    mine.unjudged = None
-    mine.standing = standing_of(judged.values())
-    decided = _judged(current.record, mine, context)
-    _write(decided, judged | _left(mine.judged, views), observation, context)
+    is_judged_again, classic.verdict, classic.waiting = classic.verdict is not None, standing_of(judged.values()), []
+    # Verdicts that end those on topics that the group has left: else the last one on each would stand for ever.
+    left = Verdict(NOT_APPLICABLE, NO_MEMBERS if not views.clients else "the group has left it")
+    ended = {topic: left for topic in mine.judged if topic not in views.topics}
+    _write(decision, judged | ended, seen, context)
     mine.judged = tuple(topic for topic, verdict in judged.items() if verdict.verdict != NOT_APPLICABLE)
-    if mine.standing.verdict != NOT_APPLICABLE and waiting.kind != AGAIN:
-        rows = rocketmq_what_if_rows(state, waiting, decided, views, observation, context.config)
+    if classic.verdict.verdict != NOT_APPLICABLE and not is_judged_again:
+        rows = rocketmq_what_if_rows(state, decision, _judged(decision, context), seen, context.config)
         context.rows.what_if.extend(rows)
 
 
-def give_up(state: GroupState, mine: RocketMQState, observation: GroupObservation, context: Context) -> None:
+def give_up(state: GroupState, mine: RocketMQState, seen: RocketMQRound, context: Context) -> None:
     """Write the verdict of a decision that another one, or the group's end, has overtaken."""
-    current = state.classic.current
-    if mine.unjudged is None or current is None:
-        return
-    mine.unjudged = None
-    topics = sorted(mine.facts.routes) if mine.facts is not None else []
-    mine.judged = tuple(sorted({*mine.judged, *topics}))
-    verdict = Verdict(UNVERIFIED, SUPERSEDED)
-    mine.standing = StandingVerdict(UNVERIFIED, SUPERSEDED, 0)
-    _write(_judged(current.record, mine, context), dict.fromkeys(topics, verdict), observation, context)
+    for decision in state.classic.waiting:
+        topics = sorted(mine.facts.routes) if mine.facts is not None else []
+        mine.judged = tuple(sorted({*mine.judged, *topics}))
+        _write(decision, dict.fromkeys(topics, Verdict(UNVERIFIED, SUPERSEDED)), seen, context)
+    state.classic.waiting = []
 
 
 def standing_of(judged: Collection[Verdict]) -> StandingVerdict:
@@ -128,17 +131,6 @@ def standing_of(judged: Collection[Verdict]) -> StandingVerdict:
     worst = max(judged, key=lambda verdict: _RANKS.index(verdict.verdict))
     count = sum(len(verdict.drifted) for verdict in judged)
     return StandingVerdict(worst.verdict, worst.reason, count, worst.basis, worst.own)
-
-
-def _nothing(views: Views) -> dict[str, Verdict]:
-    reason = NO_MEMBERS if not views.clients else "the filters exclude all its topics"
-    return {"": Verdict(NOT_APPLICABLE, reason)}
-
-
-def _left(judged: Sequence[str], views: Views) -> dict[str, Verdict]:
-    """Verdicts that end those on topics that the group has left: else the last one on each would stand for ever."""
-    reason = NO_MEMBERS if not views.clients else "the group has left it"
-    return {topic: Verdict(NOT_APPLICABLE, reason) for topic in judged if topic not in views.topics}
 
 
 def verdict_on_topic(views: Views, topic: str) -> Verdict:
@@ -149,12 +141,12 @@ def verdict_on_topic(views: Views, topic: str) -> Verdict:
     if views.is_mapped(topic):
         return Verdict(UNVERIFIED, "a static topic: its logical queues are not asked for")
     found = _Topic(views, topic)
-    return replace(found.verdict(), inputs=found.inputs())
+    return replace(found.verdict(), inputs=found.inputs(found.usual()))
 
 
-def _against(configured: str | None, runs: str | None, views: Views, topic: str) -> Verdict:
+def _against(configured: str | None, decision: ClassicDecision, views: Views, topic: str) -> Verdict:
     """The verdict against the configured strategy where members run another one; else their own."""
-    own = verdict_on_topic(views, topic)
+    own, runs = verdict_on_topic(views, topic), decision.record.protocol
     if own.verdict == NOT_APPLICABLE or own.basis == INVARIANT or not mismatch(configured, runs):
         return own
     expected = _Topic(views, topic).expected_by(str(configured))
@@ -165,22 +157,13 @@ class _Topic:
     """One topic of one round, while it is judged."""
 
     def __init__(self, views: Views, topic: str) -> None:
-        self._views, self._topic = views, topic
+        self._views, self._topic, self._runs = views, topic, views.runs
         self._lists = views.lists_of(topic)
         self._servers = views.queues_by_server[topic]
-        self._runs: Mapping[str, Runs] = views.runs
+        self._subscribed = views.subscribers.get(topic, frozenset())
         self._holders = views.holders[topic]
-        held: dict[str, set[Queue]] = {}
-        for queue, holders in self._holders.items():
-            for client in holders:
-                held.setdefault(client, set()).add(queue)
+        held = grouped((client, queue) for queue, holders in self._holders.items() for client in holders)
         self._held = {client: frozenset(queues) for client, queues in held.items()}
-        self._clients = views.clients
-        # One that has never told its topics may have a share of any.
-        self._unknown = [
-            client for client in views.unknown if (topics := views.subscribed_by(client)) is None or topic in topics
-        ]
-        self._subscribed = views.subscribers[topic]
         self._candidates = 0
         lists = sorted(set(self._lists.values()), key=lambda clients: (-len(set(clients)), clients))
         routes = sorted(set(self._servers.values()), key=lambda queues: (-len(queues), queues))
@@ -194,11 +177,10 @@ class _Topic:
         if why_not is not None:
             return self._drifted(broken, why_not) if self._are_certain(broken) else Verdict(UNVERIFIED, why_not)
         try:
-            concerned = [client for client in self._clients if client in self._subscribed or client in self._held]
-            unexplained = {client: self._unexplained(client) for client in concerned}
+            reasons = {client: self._unexplained(client) for client in self._views.clients}
         except AssignorError as error:
             return Verdict(UNVERIFIED, str(error)[:200])
-        odd = {client: reason for client, reason in unexplained.items() if reason is not None}
+        odd = {client: reason for client, reason in reasons.items() if reason is not None}
         unsure = [client for client, reason in odd.items() if reason == _FAILS or not self._is_sure(client)]
         if unsure:
             reason = self._runs[unsure[0]].why_not or f"{odd[unsure[0]]}: {some(unsure)}"
@@ -214,26 +196,30 @@ class _Topic:
 
     def expected_by(self, name: str) -> Expected | str:
         """What another strategy gives by the fullest views, or why nobody can tell."""
+        options = options_of(self._views.allocation)
         missing = missing_of(name, self._views.allocation)
         try:
-            runs = Runs(name, strategy_named(name, options_of(self._views.allocation)), is_sure=True)
+            runs = Runs(name, strategy_named(name, options), is_sure=True)
         except AssignorError as error:
             return str(error)[:200]
         expected = self._expected(runs)
         if missing is not None or not expected:
             return missing or self._why_not() or "the strategy fails for members"
-        owners = {queue: tuple(sorted(self._holders.get(queue, ()))) for queue in {*expected, *self._holders}}
-        drifted = []
-        for (broker, number), of in sorted(owners.items()):
-            should = expected.get((broker, number))
-            if of != (() if should is None else (should,)):
-                kind = MISPLACED if of else UNASSIGNED
-                drifted.append(DriftedPartition(self._topic, number, kind, should, of, broker))
-        return Expected(tuple(drifted), self.inputs(runs))
+        wrong = {}
+        for queue in {*expected, *self._holders}:
+            owners = tuple(sorted(self._holders.get(queue, ())))
+            if owners != ((expected[queue],) if queue in expected else ()):
+                wrong[queue] = (MISPLACED if owners else UNASSIGNED), owners
+        return Expected(self._partitions(wrong, expected), self.inputs(runs))
 
-    def inputs(self, runs: Runs | None = None) -> AllocateInputs | None:
-        """What gives the owners by the fullest views; by what most members run if no strategy is given."""
-        runs = runs or self._usual()
+    def usual(self) -> Runs | None:
+        """The strategy that most members run."""
+        runs = [self._runs[client] for client in sorted(self._subscribed) if client in self._runs]
+        names = Counter(one.name for one in runs)
+        return max(runs, key=lambda one: names[one.name], default=None)
+
+    def inputs(self, runs: Runs | None) -> AllocateInputs | None:
+        """What gives the owners by the fullest views, if members run this."""
         if not self._pairs or runs is None or runs.strategy is None:
             return None
         queues, clients = self._pairs[0]
@@ -248,10 +234,13 @@ class _Topic:
         """Why owners cannot be computed; None if they can."""
         if self._views.observation.cut:
             return f"the probe left out parts of the group: {', '.join(self._views.observation.cut)}"
-        if self._unknown:
+        # One that has never told its topics may have a share of any.
+        subscriptions = [(client, self._views.subscriptions[client]) for client in self._views.unknown]
+        unknown = [client for client, topics in subscriptions if topics is None or self._topic in topics]
+        if unknown:
             answers = {member.client_id: member.answer for member in self._views.observation.members}
-            told = sorted({answers.get(client, "not asked") for client in self._unknown})
-            return f"members do not tell what they hold ({', '.join(told)}): {some(self._unknown)}"
+            told = sorted({answers.get(client, "not asked") for client in unknown})
+            return f"members do not tell what they hold ({', '.join(told)}): {some(unknown)}"
         if not self._servers:
             return "no name server tells its queues"
         if not self._lists:
@@ -297,28 +286,25 @@ class _Topic:
         """Whether other members hold these queues: then their locks keep an orderly client from them."""
         return all(self._holders.get(queue) for queue in queues)
 
-    def _broken(self) -> dict[Queue, tuple[str, tuple[str, ...]]]:
-        """Queues with several owners, or none, by what their holders say; kind and owners by queue."""
-        names = {self._runs[client].name for client in self._subscribed if client in self._runs}
-        found: dict[Queue, tuple[str, tuple[str, ...]]] = {}
-        if not names & BY_CONFIGURATION:
+    def _broken(self) -> _Wrong:
+        """Queues with several owners, or none, by what their holders say."""
+        names = self._views.strategies_of(self._topic)
+        found: _Wrong = {}
+        if not may_share(names):
             found.update((queue, (DOUBLY_ASSIGNED, of)) for queue, of in self._holders.items() if len(of) > 1)
-        by_rooms = any("MACHINE_ROOM" in name or name in BY_CONFIGURATION for name in names)
         # A client id that two processes use holds each of its queues twice; only the list shows it.
-        if not by_rooms:
-            for queue in queues_of(self._views.routes[self._topic]):
-                if queue not in self._holders:
-                    found[queue] = UNASSIGNED, ()
+        if not may_leave_out(names):
+            found.update((queue, (UNASSIGNED, ())) for queue in self._views.orphans(self._topic))
         return found
 
-    def _are_certain(self, broken: Mapping[Queue, tuple[str, tuple[str, ...]]]) -> bool:
+    def _are_certain(self, broken: _Wrong) -> bool:
         """Whether broken owners are a fact although not all is known: two members say that they hold a queue."""
         told = self._views.told
         return any(sum(client in told for client in owners) > 1 for _, owners in broken.values())
 
-    def _differences(self, odd: Mapping[str, str]) -> dict[Queue, tuple[str, tuple[str, ...]]]:
+    def _differences(self, odd: Mapping[str, str]) -> _Wrong:
         """Queues that members hold or lack against all views."""
-        found: dict[Queue, tuple[str, tuple[str, ...]]] = {}
+        found: _Wrong = {}
         for client in odd:
             holds = self._held.get(client, frozenset())
             if client not in self._subscribed:
@@ -330,20 +316,16 @@ class _Topic:
                 found[queue] = (MISPLACED if owners else UNASSIGNED), owners
         return found
 
-    def _drifted(self, found: Mapping[Queue, tuple[str, tuple[str, ...]]], reason: str) -> Verdict:
-        expected = self._expected(self._usual())
-        drifted = tuple(
-            DriftedPartition(self._topic, queue, kind, expected.get((broker, queue)), owners, broker)
-            for (broker, queue), (kind, owners) in sorted(found.items())
-        )
+    def _drifted(self, found: _Wrong, reason: str) -> Verdict:
         basis = INVARIANT if any(kind == DOUBLY_ASSIGNED for kind, _ in found.values()) else DECLARED
+        drifted = self._partitions(found, self._expected(self.usual()))
         return Verdict(DRIFTED, reason, basis, candidates=self._candidates, drifted=drifted)
 
-    def _usual(self) -> Runs | None:
-        """The strategy that most members run."""
-        of = [self._runs[client] for client in sorted(self._subscribed) if client in self._runs]
-        names = Counter(runs.name for runs in of)
-        return max(of, key=lambda runs: names[runs.name]) if of else None
+    def _partitions(self, found: _Wrong, expected: Mapping[Queue, str]) -> tuple[DriftedPartition, ...]:
+        return tuple(
+            DriftedPartition(self._topic, number, kind, expected.get((broker, number)), owners, broker)
+            for (broker, number), (kind, owners) in sorted(found.items())
+        )
 
     def _expected(self, runs: Runs | None) -> dict[Queue, str]:
         """The owner of each queue by the fullest views; empty where that is not known."""
@@ -361,12 +343,12 @@ class _Topic:
     def _why_split(self) -> str:
         """What makes members that all follow a view of their own disagree."""
         views, reasons = self._views, []
-        names = {self._runs[client].name for client in self._subscribed}
+        names = views.strategies_of(self._topic)
         if len(names) > 1:
             reasons.append(f"members run different strategies ({', '.join(sorted(names)[:_NAMED])})")
         if views.duplicates:
             reasons.append(f"a client id is listed twice ({some(list(views.duplicates))})")
-        outside = sorted(set(self._clients) - self._subscribed)
+        outside = sorted(set(views.clients) - self._subscribed)
         if outside:
             reasons.append(f"members that do not subscribe to it have a share of it ({some(outside)})")
         if len(set(self._servers.values())) > 1 or self._topic in views.poorer:
@@ -381,14 +363,17 @@ def _release(version: str | None) -> str:
     return "?" if version is None else version.removeprefix("V").replace("_", ".")
 
 
-def _write(judged: Judged, verdicts: Mapping[str, Verdict], observation: GroupObservation, context: Context) -> None:
+def _write(decision: ClassicDecision, verdicts: Mapping[str, Verdict], seen: RocketMQRound, context: Context) -> None:
+    judged = _judged(decision, context)
     context.rows.drift.extend(
-        drift_row(replace(judged, topic=topic or None), verdict, observation, context.config)
+        drift_row(replace(judged, topic=topic or None), verdict, seen, context.config)
         for topic, verdict in verdicts.items()
     )
 
 
-def _judged(record: MembershipRecord, mine: RocketMQState, context: Context) -> Judged:
+def _judged(decision: ClassicDecision, context: Context) -> Judged:
+    record = decision.record
     return Judged(
-        context.group, record.record, -1, record.record_time, mine.incarnation, None, record.protocol, ROCKETMQ
+        *(context.group, record.record, -1, record.record_time, decision.incarnation, None, record.protocol),
+        source=ROCKETMQ,
     )

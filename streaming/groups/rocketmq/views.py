@@ -9,11 +9,11 @@ and the routes of all name servers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 from streaming.groups.context import Allocation
 from streaming.groups.rocketmq.allocation import Queue, Runs, runs
@@ -40,6 +40,8 @@ _DEAD: Final = "%DLQ%"
 _READ = 4
 """`PermName.PERM_READ`."""
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 NO_MEMBERS: Final = "the group has no members"
 
@@ -54,7 +56,7 @@ class Views:
     - `clients` are the clients on `lists`, and those of `unseen`, which are on none of them.
     - `told` are those of `clients` that answered. The observation may tell of more: of a client that is on a slave's
       list alone, as for half a minute after its master's restart.
-    - `held` and `subscribed_by` know of all `clients`, `runs` of all that `told`.
+    - `held` and `subscriptions` know of all `clients`, `runs` of all that `told`.
 
     Attributes:
         observation: The round.
@@ -82,14 +84,8 @@ class Views:
     @cached_property
     def masters(self) -> dict[str, BrokerSeen]:
         """The broker of each name whose list clients ask for: the master, or another replica where none answers."""
-        found: dict[str, BrokerSeen] = {}
-        for broker in self.observation.brokers:
-            if broker.answer not in {OK, NONE}:
-                continue
-            known = found.get(broker.name)
-            if known is None or broker.broker_id < known.broker_id:
-                found[broker.name] = broker
-        return found
+        answering = [broker for broker in reversed(self.observation.brokers) if broker.answer in {OK, NONE}]
+        return {broker.name: broker for broker in sorted(answering, key=lambda broker: -broker.broker_id)}
 
     @cached_property
     def lists(self) -> dict[str, tuple[str, ...]]:
@@ -119,14 +115,11 @@ class Views:
         Those of the routes of its topics, and those that alone could tell of members; "missing" where no name server
         knows the broker any more.
         """
+        unseen = frozenset(self.unseen)
         should = set(chain.from_iterable(self.brokers_of.values()))
-        should |= {name for name, clients in self.listed.items() if not self._unseen_set.isdisjoint(clients)}
+        should |= {name for name, clients in self.listed.items() if not unseen.isdisjoint(clients)}
         answers = {broker.name: broker.answer for broker in reversed(self.observation.brokers)}
         return {name: answers.get(name, MISSING) for name in sorted(should - self.lists.keys())}
-
-    @cached_property
-    def _unseen_set(self) -> frozenset[str]:
-        return frozenset(self.unseen)
 
     @cached_property
     def _on_lists(self) -> frozenset[str]:
@@ -138,20 +131,8 @@ class Views:
         return {seen.topic: seen for seen in self.observation.topics if not is_dead_letters(seen.topic)}
 
     @cached_property
-    def subscribers(self) -> dict[str, frozenset[str]]:
-        """Clients that subscribe to each topic, as far as it is known."""
-        found: dict[str, set[str]] = {topic: set() for topic in self.topics}
-        for client in self.clients:
-            for topic in self.subscribed_by(client) or ():
-                found.setdefault(topic, set()).add(client)
-        return {topic: frozenset(of) for topic, of in found.items()}
-
-    def subscribed_by(self, client: str) -> frozenset[str] | None:
-        """Topics of a client, by its own word, or that at the newest decision; None if unknown."""
-        return self._subscriptions.get(client)
-
-    @cached_property
-    def _subscriptions(self) -> dict[str, frozenset[str] | None]:
+    def subscriptions(self) -> dict[str, frozenset[str] | None]:
+        """Topics of each client, by its own word, or those at the newest decision; None if unknown."""
         found: dict[str, frozenset[str] | None] = {}
         for client in self.clients:
             member, before = self.told.get(client), self.assumed.get(client)
@@ -162,6 +143,12 @@ class Views:
             else:
                 found[client] = frozenset(split(unit)[0] for unit in before.topics)
         return found
+
+    @cached_property
+    def subscribers(self) -> dict[str, frozenset[str]]:
+        """Clients that subscribe to each topic that has any, as far as it is known."""
+        pairs = ((topic, client) for client, topics in self.subscriptions.items() for topic in topics or ())
+        return {topic: frozenset(clients) for topic, clients in grouped(pairs).items()}
 
     @cached_property
     def queues_by_server(self) -> dict[str, dict[str, tuple[Queue, ...]]]:
@@ -224,10 +211,8 @@ class Views:
         if member is not None:
             if member.queues is None:
                 return None
-            held: dict[str, list[int]] = {}
-            for queue in member.queues:
-                if not queue.dropped and not is_dead_letters(queue.topic):
-                    held.setdefault(unit_of(queue.topic, queue.broker), []).append(queue.queue)
+            kept = [queue for queue in member.queues if not queue.dropped and not is_dead_letters(queue.topic)]
+            held = grouped((unit_of(queue.topic, queue.broker), queue.queue) for queue in kept)
             return {unit: tuple(sorted(set(numbers))) for unit, numbers in sorted(held.items())}
         before = self.assumed.get(client)
         return dict(before.assigned) if before is not None and before.assigned is not None else None
@@ -240,14 +225,22 @@ class Views:
     @cached_property
     def holders(self) -> dict[str, dict[Queue, tuple[str, ...]]]:
         """Clients that hold a queue, by topic and queue."""
-        found: dict[str, dict[Queue, list[str]]] = {topic: {} for topic in self.topics}
-        for client, units in self.held.items():
-            for unit, numbers in (units or {}).items():
-                topic, broker = split(unit)
-                of_topic = found.setdefault(topic, {})
-                for number in numbers:
-                    of_topic.setdefault((broker or "", number), []).append(client)
-        return {topic: {queue: tuple(of) for queue, of in queues.items()} for topic, queues in found.items()}
+        found: dict[str, dict[Queue, tuple[str, ...]]] = {topic: {} for topic in self.topics}
+        units = grouped((unit, client) for client, held in self.held.items() for unit in held or ())
+        for unit, clients in units.items():
+            topic, broker = split(unit)
+            holders = grouped((number, client) for client in clients for number in (self.held[client] or {})[unit])
+            of_unit = {(broker or "", number): tuple(of) for number, of in holders.items()}
+            found.setdefault(topic, {}).update(of_unit)
+        return found
+
+    def orphans(self, topic: str) -> list[Queue]:
+        """Queues of a topic's routes that no client holds."""
+        return [queue for queue in queues_of(self.routes[topic]) if queue not in self.holders[topic]]
+
+    def strategies_of(self, topic: str) -> set[str]:
+        """Names of the strategies that subscribers of a topic run, as far as they answered."""
+        return {self.runs[client].name for client in self.subscribers.get(topic, ()) if client in self.runs}
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:
@@ -262,8 +255,8 @@ class Views:
     @cached_property
     def strategy(self) -> str | None:
         """The strategy that most clients tell; None where none tells any."""
-        names = Counter(self.runs[client].name for client, member in self.told.items() if member.strategy is not None)
-        return max(sorted(names), key=names.__getitem__) if names else None
+        names = Counter(self.strategies.values())
+        return max(sorted(names), key=names.__getitem__, default=None)
 
     @cached_property
     def message_model(self) -> str | None:
@@ -307,7 +300,7 @@ class Views:
             return "POP: brokers hand out messages, and members share queues"
         if self.takes_by_hand:
             return "its members take queues by themselves (DefaultMQPullConsumer)"
-        if not self.subscribers.get(topic) and None not in self._subscriptions.values():
+        if not self.subscribers.get(topic) and None not in self.subscriptions.values():
             return "no member subscribes to it"
         return None
 
@@ -315,6 +308,11 @@ class Views:
     def judged_topics(self) -> tuple[str, ...]:
         """Topics whose owners can be right or wrong, sorted."""
         return tuple(topic for topic in sorted(self.topics) if self.not_applicable(topic) is None)
+
+    @cached_property
+    def strategies(self) -> dict[str, str]:
+        """Strategy by client, of those that tell theirs."""
+        return {client: self.runs[client].name for client, member in self.told.items() if member.strategy is not None}
 
     @cached_property
     def facts(self) -> DecisionInputs:
@@ -332,43 +330,31 @@ class Views:
             routes=self.routes,
             poorer=tuple(sorted({server for servers in self.poorer.values() for server in servers})),
             lists=self.lists,
-            strategies={
-                client: self.runs[client].name for client, member in self.told.items() if member.strategy is not None
-            },
+            strategies=self.strategies,
             subscriptions=subscriptions,
             expressions=expressions,
             started={client: member.started for client, member in self.told.items() if member.started >= 0},
         )
 
     @cached_property
-    def duplicates(self) -> dict[str, tuple[str, ...]]:
+    def duplicates(self) -> dict[str, list[str]]:
         """Brokers that have a client more than once on their list, by client."""
-        found: dict[str, list[str]] = {}
-        for broker, clients in self.lists.items():
-            for client in sorted({one for one, other in pairwise(clients) if one == other}):
-                found.setdefault(client, []).append(broker)
-        return {client: tuple(brokers) for client, brokers in found.items()}
+        return grouped((client, broker) for broker, clients in self.lists.items() for client in twice(clients))
 
     @cached_property
-    def missing(self) -> dict[str, tuple[str, ...]]:
+    def missing(self) -> dict[str, list[str]]:
         """Brokers that should know a client and do not, by client.
 
         A client tells all brokers of the topics that it knows that it is there, so every broker of a topic that it
         subscribes to should have it. Where its subscriptions are not known, nobody can say; nor of a client that is on
         no list now, which may have left.
         """
-        found = {}
-        for client in sorted(self._on_lists):
-            topics = self.subscribed_by(client) or frozenset()
-            should = set(chain.from_iterable(self.brokers_of.get(topic, ()) for topic in topics))
-            lacking = tuple(sorted(name for name in should & self.lists.keys() if client not in self._sets[name]))
-            if lacking:
-                found[client] = lacking
-        return found
-
-    @cached_property
-    def _sets(self) -> dict[str, frozenset[str]]:
-        return {name: frozenset(clients) for name, clients in self.lists.items()}
+        lacking = []
+        for broker, clients in self.lists.items():
+            topics = [topic for topic, brokers in self.brokers_of.items() if broker in brokers]
+            should = frozenset[str]().union(*(self.subscribers.get(topic, ()) for topic in topics))
+            lacking += [(client, broker) for client in (should & self._on_lists).difference(clients)]
+        return grouped(sorted(lacking))
 
     def connections_of(self, client: str, broker: str) -> tuple[str, ...]:
         """Addresses of a client's connections to one broker's master, sorted; () where it does not tell them."""
@@ -378,15 +364,25 @@ class Views:
 
     def addresses_of(self, client: str) -> tuple[str, ...]:
         """Addresses under which brokers know a client, sorted."""
-        return tuple(sorted(self._addresses.get(client, ())))
+        return tuple(sorted(set(self._addresses.get(client, ()))))
 
     @cached_property
-    def _addresses(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for broker in self.observation.brokers:
-            for channel in broker.channels or ():
-                found.setdefault(channel.client_id, set()).add(channel.address)
-        return found
+    def _addresses(self) -> dict[str, list[str]]:
+        channels = chain.from_iterable(broker.channels or () for broker in self.observation.brokers)
+        return grouped((channel.client_id, channel.address) for channel in channels)
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """All values of each key, in order."""
+    found: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def twice(clients: Sequence[str]) -> list[str]:
+    """Clients that are more than once on a sorted list, sorted."""
+    return sorted({one for one, other in pairwise(clients) if one == other})
 
 
 def is_retry(topic: str) -> bool:

@@ -18,78 +18,66 @@ from assignors.rocketmq import (
     known_allocate_strategies,
     strategy_named,
 )
+from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
 from streaming.groups.rocketmq.allocation import NEARBY, missing_of, options_of
-from streaming.groups.rocketmq.membership import group_of
-from streaming.groups.rocketmq.state import Routes, Unjudged
+from streaming.groups.rocketmq.round import RocketMQRound, group_of
+from streaming.groups.rocketmq.state import Routes
 from streaming.groups.rocketmq.views import Views, queues_of
 from streaming.groups.rows import WhatIfRow, for_people, unit_of
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Judged
 from streaming.groups.what_if.classic import too_large, what_if_row, with_result
-from streaming.records import GroupObservation, Member
+from streaming.records import Member
 
 
 def rocketmq_what_if_rows(
-    state: GroupState,
-    waiting: Unjudged,
-    judged: Judged,
-    views: Views,
-    observation: GroupObservation,
-    config: GroupConfig,
+    state: GroupState, decision: ClassicDecision, judged: Judged, seen: RocketMQRound, config: GroupConfig
 ) -> list[WhatIfRow]:
     """The rows of one decision, one per strategy; a single one with the reason where nothing is computed.
 
     Args:
         state: The group's state.
-        waiting: The decision, with what members held before.
+        decision: The decision.
         judged: Its own columns.
-        views: The round.
-        observation: The round as any group's.
+        seen: The round at which it was judged.
         config: Settings.
     """
-    current = state.classic.current
-    if not config.what_if_max_size or current is None or not current.record.members:
+    members, views = decision.record.members, seen.views
+    if not config.what_if_max_size or not members:
         return []
-    members = current.record.members
     routes = {topic: views.routes[topic] for topic in views.judged_topics if not views.is_mapped(topic)}
     count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
     why_not = too_large(count, len(members), config) if count else "its topics have no queues that can be read"
-    row_of = partial(what_if_row, judged, observation, config)
+    row_of = partial(what_if_row, judged, seen, config)
     if why_not is None and any(member.topics is None for member in members):
         why_not = "members do not tell what they subscribe to"
     if why_not is None:
         try:
             with of_decision():
-                return _rows(row_of, state, waiting, judged.strategy, members, routes, views)
+                return _rows(row_of, state, decision, routes, views)
         except AssignorError as error:
             why_not = str(error)[:200]
     return [row_of(judged.strategy or "", runs=True, reason=why_not)]
 
 
 def _rows(
-    row_of: Callable[..., WhatIfRow],
-    state: GroupState,
-    waiting: Unjudged,
-    runs: str | None,
-    members: Sequence[Member],
-    routes: Routes,
-    views: Views,
+    row_of: Callable[..., WhatIfRow], state: GroupState, decision: ClassicDecision, routes: Routes, views: Views
 ) -> list[WhatIfRow]:
+    members, runs = decision.record.members, decision.record.protocol
     group = group_of(members, routes)
-    before: Assignment = {member: dict(units) for member, units in (waiting.before or {}).items()}
+    before: Assignment = {member: dict(units) for member, units in (decision.before or {}).items()}
     bounds = bounds_of(group, before)
     load = known_load(state.load, group.partitions_per_topic)
-    weights = None if isinstance(load, str) else load
+    weights, told = (None, for_people(load)) if isinstance(load, str) else (load, load)
     names = dict.fromkeys((*known_allocate_strategies(), f"{NEARBY}-{views.allocation.nearby_delegate}"))
-    told = for_people(load) if isinstance(load, str) else load
     rows = []
     for name in (*names, *(() if runs is None or runs in names else (runs,))):
         given = _given(name, members, routes, views)
         found = given if isinstance(given, AssignorError) else outcome(group, before, given, bounds, weights)
         row = row_of(name, runs=None if runs is None else name == runs)
-        rows.append(with_result(row, found, bounds, told, known_before=waiting.before is not None))
+        rows.append(with_result(row, found, bounds, told, known_before=decision.before is not None))
     return rows
 
 
@@ -103,7 +91,7 @@ def _given(name: str, members: Sequence[Member], routes: Routes, views: Views) -
         strategy = strategy_named(name, options_of(views.allocation))
         for topic, brokers in routes.items():
             queues = [MessageQueue(topic, broker, number) for broker, number in sorted(queues_of(brokers))]
-            for client, dealt in allocate_all(strategy, queues, sorted(views.subscribers[topic])).items():
+            for client, dealt in allocate_all(strategy, queues, sorted(views.subscribers.get(topic, ()))).items():
                 if isinstance(dealt, CallWouldFail):
                     return dealt
                 for queue in dealt or ():

@@ -7,7 +7,7 @@ import pytest
 
 from streaming.groups import GroupConfig
 from streaming.groups.context import Incarnations
-from streaming.groups.rocketmq.membership import balance_of, group_of
+from streaming.groups.rocketmq.round import balance_of, group_of
 from streaming.groups.rows import ChurnRow, Rows, TopicAssignment, unit_of
 from streaming.records import Member, RocketMQObservation
 from tests.groups.rocketmq.world import CIRCLE, INTERVAL, RETRY, SECOND, START, TOPIC, A, B, C, Client, D, World, three

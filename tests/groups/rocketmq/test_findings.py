@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from streaming.groups.rocketmq.owners import Watch
-from streaming.groups.rocketmq.state import RocketMQState
+from streaming.groups.rocketmq.state import Watched
+from streaming.groups.rocketmq.watch import Watch
 from streaming.records import (
     BROADCASTING,
     POP,
@@ -401,12 +401,12 @@ def test_the_largest_topic_of_idle_members_is_one_of_their_own_and_none_of_retri
 
 
 def test_what_rounds_show_lasts_from_the_first_of_them_until_one_misses_it_or_a_clock_goes_back() -> None:
-    mine = RocketMQState()
+    kept: dict[str, Watched] = {}
     lasted = []
     for at in (1_000, 1_500, 9_000, None, 10_000, 11_000, 10_500, 10_700):
-        watch = Watch(mine, at or 9_500, START)
+        watch = Watch(kept, at or 9_500, START)
         if at is not None:
             lasted.append(watch.see("this"))
-        mine.watched = watch.now
+        kept = watch.kept()
     assert lasted == [-1, 500, 8_000, -1, 1_000, 500, 700]
-    assert Watch(mine, 9_000, START).see("this") == -1
+    assert Watch(kept, 9_000, START).see("this") == -1

@@ -255,5 +255,6 @@ def test_views_are_calm_since_the_first_round_with_the_lists_and_routes_of_the_n
         world.round()
         assert world.state is not None
         assert world.state.rocketmq is not None
-        since.append(world.state.rocketmq.calm_since // SECOND)
+        [calm] = [watched for name, watched in world.state.rocketmq.watched.items() if name.startswith("calm ")]
+        since.append(calm.since // SECOND)
     assert since == [10, 20, 20, 40, 40]

@@ -13,8 +13,9 @@ import pytest
 from assignors.jsonl import assign_line
 from streaming.events import RocketMQGroupEvent, decode_event, encode
 from streaming.groups import GroupConfig, Rows, advance, decode_state, encode_rows, encode_state, unpack_inputs
-from streaming.groups.context import Allocation
+from streaming.groups.context import Allocation, Context
 from streaming.groups.rocketmq.findings import rocketmq_findings
+from streaming.groups.rocketmq.round import read
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views
 from streaming.groups.state import GroupState
@@ -92,8 +93,11 @@ def test_subscriptions_are_compared_once_each_however_many_there_are() -> None:
         topics = (*(f"topic-{number:03}" for number in range(200)), *more)
         return MemberSeen(client, OK, subscriptions=tuple(SubscriptionSeen(Counted(topic)) for topic in topics))
 
-    seen = msgspec.structs.replace(three().observation(), members=(told(A), told(B), told(C, "topic-x")))
-    [found] = rocketmq_findings(RocketMQState(), Views(seen, Allocation()), START)
+    plain = three().observation()
+    seen = msgspec.structs.replace(plain, members=(told(A), told(B), told(C, "topic-x")))
+    round_seen = read(GroupState(), plain, Context(GROUP, GroupConfig("test"), Rows()))
+    round_seen = msgspec.structs.replace(round_seen, views=Views(seen, Allocation()))
+    [found] = rocketmq_findings(RocketMQState(), round_seen)
     assert (found.name, found.detail.count("topic-x (1 of 3")) == ("subscriptions_differ", 1)
     # 601 subscriptions, which go through some sets; each topic against all of a member would be 60,000.
     assert compared < 10_000
