@@ -402,7 +402,7 @@ def backtest(
     cluster: ClusterOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per transition.")] = False,
 ) -> None:
-    """Say when rules would have fired in the past, for whom and for how long (docs/backtest.md)."""
+    """Say when rules would have fired in the past, for whom and for how long (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
     from streaming.backtest import print_backtest  # noqa: PLC0415
 

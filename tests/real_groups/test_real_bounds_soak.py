@@ -1,7 +1,7 @@
 """What rebalances of real groups cost by their rows, beside what their members measured.
 
 `REBALANCES=N make soak` sets the number of rebalances of all groups together, `SEED=N` another sequence of events. The
-table of one run is in docs/soak.md.
+table of one run is in docs/exactness.md.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _compared(library: str, group: MeasuredGroup, churn: Sequence[ChurnRow], ahe
 
 
 def _table(found: Sequence[Compared]) -> Iterator[str]:
-    """Lines of the table in docs/soak.md."""
+    """Lines of the table in docs/exactness.md."""
     for library in STRATEGIES:
         of = [one for one in found if one.library == library]
         stuck = [one for one in of if one.row.preparing_since is not None]

@@ -82,7 +82,7 @@ ALIKE = {("kafka-python", "roundrobin"), ("mixed", "roundrobin")}
 _RELEASES = {"librdkafka": libversion()[0], "kafka-python": kafka_python_release}
 _LIBRARIES = {"java:4.3.1": {"java"}, "java:3.7.1": {"java"}, "mixed": {"java", "librdkafka", "kafka-python"}}
 
-# Prefixes of allowed reasons for unverified decisions of these libraries' strategies, as in docs/soak.md.
+# Prefixes of allowed reasons for unverified decisions of these libraries' strategies, as in docs/exactness.md.
 _ANY_STICKY = ("too many partition counts are possible",)
 _ALLOWED = {
     ("java", "range"): ("it fits a leader that did not have the metadata of topic",),
