@@ -171,7 +171,11 @@ def _download(jar: Jar, folder: Path) -> None:
             reason = f"the registry of Maven artifacts did not answer ({type(error).__name__})"
             advice = "check the network and proxy settings, and run the command again"
         except OSError as error:
-            _raise_disk_error(error, folder)
+            message = (
+                f"The jars cannot be written to {folder} ({error.strerror or error}): free some space there, or set "
+                "EVENKEEL_CACHE to another folder."
+            )
+            raise SetupError(message) from error
         except RuntimeError:
             # jgo: no repository has the file, or its SHA-1 differs from the one that the repository publishes.
             reason = "the registry has no such file, or sent a broken one"
@@ -190,14 +194,6 @@ def _receive(jar: Jar, scratch: Path) -> Path:
     context = MavenContext(resolver=PythonResolver(), repo_cache=scratch, timeout=_TIMEOUT_S)
     context.remote_repos = {**own, **context.remote_repos}
     return Path(context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve())
-
-
-def _raise_disk_error(error: OSError, folder: Path) -> None:
-    message = (
-        f"The jars cannot be written to {folder} ({error.strerror or error}): free some space there, or set "
-        "EVENKEEL_CACHE to another folder."
-    )
-    raise SetupError(message) from error
 
 
 def _is_right(path: Path, jar: Jar) -> bool:

@@ -17,7 +17,3 @@ class RulesError(SetupError):
 
 class AnotherAlerterError(EvenkeelError):
     """Another alerter has decided on this cluster's alerts: our knowledge of them may be old."""
-
-
-class LostTrackError(Exception):
-    """Commits or files that should come next do not exist: start again from a snapshot."""

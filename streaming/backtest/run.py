@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -153,9 +154,7 @@ def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping
         for which, found in of_rule.items()
     ]
     lengths = [_time(one.ended, last) - _time(one.fired, last) for one in shown]
-    counts: dict[str, int] = {}
-    for one in shown:
-        counts[one.fired.group_id or "the cluster"] = counts.get(one.fired.group_id or "the cluster", 0) + 1
+    counts = Counter(one.fired.group_id or "the cluster" for one in shown)
     often = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_NAMED]
     return [
         name,

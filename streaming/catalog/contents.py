@@ -34,15 +34,13 @@ class Contents:
         reason: Why it is unreadable; None otherwise.
         rows: Rows.
         files: Data files of the newest version.
-        size: Their bytes.
+        size_bytes: Their size.
         columns: Names of its columns in the log, in order; an older release may have created fewer.
         oldest_day: First `event_date`; None where there is no row with one.
         newest_day: Last `event_date`, likewise.
         version: Newest version of the Delta table.
         newest_commit: When that was committed, by the writer's clock, UTC; None where the log does not say.
-        oldest_round_time: Oldest `round_time` that is kept, of whatever cluster, UTC; None where there is no row with
-            one.
-        newest_round_time: Newest `round_time`, likewise.
+        newest_round_time: Newest `round_time`, of whatever cluster, UTC; None where there is no row with one.
     """
 
     table: str
@@ -50,13 +48,12 @@ class Contents:
     reason: str | None = None
     rows: int | None = None
     files: int | None = None
-    size: int | None = None
+    size_bytes: int | None = None
     columns: tuple[str, ...] | None = None
     oldest_day: date | None = None
     newest_day: date | None = None
     version: int | None = None
     newest_commit: datetime | None = None
-    oldest_round_time: datetime | None = None
     newest_round_time: datetime | None = None
 
 
@@ -115,13 +112,12 @@ def _described(opened: OpenedTable) -> Contents:
         state="ok",
         rows=asked + sum(file.rows or 0 for file in files),
         files=len(files),
-        size=sum(file.size for file in files),
+        size_bytes=sum(file.size for file in files),
         columns=tuple(field.name for field in opened.delta.schema().fields),
         oldest_day=min(days, default=None),
         newest_day=max(days, default=None),
         version=opened.delta.version(),
         newest_commit=_committed(opened.delta),
-        oldest_round_time=min(rounds, default=None),
         newest_round_time=max(rounds, default=None),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -103,30 +104,15 @@ def _cells(one: Contents, now: datetime) -> tuple[str, ...]:
     return (
         f"{one.rows:,}",
         f"{one.files:,}",
-        decimal(one.size or 0),
+        decimal(one.size_bytes or 0),
         " to ".join(dict.fromkeys(days)) or "-",
         "-" if one.newest_commit is None else f"{age(now - one.newest_commit)} ago",
     )
 
 
 def _entry(one: Contents) -> dict[str, Any]:
-    return {
-        "table": one.table,
-        "state": one.state,
-        "reason": one.reason,
-        "rows": one.rows,
-        "files": one.files,
-        "size_bytes": one.size,
-        "oldest_day": _iso(one.oldest_day),
-        "newest_day": _iso(one.newest_day),
-        "version": one.version,
-        "newest_commit": _iso(one.newest_commit),
-        "newest_round_time": _iso(one.newest_round_time),
-    }
-
-
-def _iso(value: date | None) -> str | None:
-    return None if value is None else value.isoformat()
+    shown = {name: value for name, value in asdict(one).items() if name != "columns"}
+    return {name: value.isoformat() if isinstance(value, date) else value for name, value in shown.items()}
 
 
 def _sentence(lake: str, wrong: Sequence[Contents]) -> str:

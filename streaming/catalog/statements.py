@@ -10,15 +10,13 @@ Managed tables are left out: only their catalog may write them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from streaming.exceptions import SetupError
 from streaming.tables import ALL_TABLES, VIEWS, Table, table_named
 
 Dialect = Literal["spark", "databricks", "duckdb"]
 """Spark with Delta's catalog; Databricks, for Unity Catalog; DuckDB with its extension `delta`."""
-
-DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 # Delta 4.4.0's parser drops the values of :parameters (delta-io/delta#7640). Each session with queries that have some
 # needs it; Databricks' own parser does not.

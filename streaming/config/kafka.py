@@ -81,7 +81,8 @@ _NO_PROXY = f"it must read SCHEME://HOST:PORT, with {', '.join(_PROXY_SCHEMES)} 
 class Section(BaseModel):
     """A section of the settings: unknown names and changes are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # (By name: a word of Python's own, such as `continue`, is the alias of a field.)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class KafkaSettings(Section):

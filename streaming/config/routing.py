@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from streaming.config.kafka import Section
 from streaming.config.patterns import Pattern
@@ -19,12 +19,7 @@ SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
 """From the least to the most severe."""
 
 
-class _Named(Section):
-    # Python's own words cannot be names of fields.
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Matchers(_Named):
+class Matchers(Section):
     """Which alerts something is about: all that is set must match; nothing set matches every alert.
 
     Attributes:

@@ -49,7 +49,7 @@ def check_lake(settings: Settings) -> Iterator[CheckResult]:
         if not bad:
             yield CheckResult("lake", "tables", "ok", f"none yet in the {kind} {settings.lake}: the job creates them")
         return
-    size = sum(one.size or 0 for one in there) // 2**20
+    size = sum(one.size_bytes or 0 for one in there) // 2**20
     yield CheckResult("lake", "tables", "ok", f"{len(there)} in the {kind} {settings.lake}, {size:,} MB")
     yield _look("release", lambda: _release({one.table: one.columns or () for one in there}))
     missing = [one.table for one in faults(found) if one.state == "missing"]

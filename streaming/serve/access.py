@@ -41,55 +41,50 @@ class TimedConnection(H11Protocol):
     head_s = 10.0
     read_s = 30.0
 
-    _head: asyncio.TimerHandle | None = None
-    _reader: asyncio.TimerHandle | None = None
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a head."""
         super().connection_made(transport)
-        self._expect_head()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._expect("head", self.head_s)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; a head that comes byte by byte gets no more time."""
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self._forget_head()
+            self._forget("head")
         else:
-            self._expect_head()
+            self._expect("head", self.head_s)
 
     def pause_writing(self) -> None:
         """The buffer is full: the reader has some time."""
         super().pause_writing()
-        self._reader = self._reader or self.loop.call_later(self.read_s, self.transport.abort)
+        self._expect("reader", self.read_s)
 
     def resume_writing(self) -> None:
         """The buffer was read."""
         super().resume_writing()
-        self._forget_reader()
+        self._forget("reader")
 
     def timeout_keep_alive_handler(self) -> None:
         """No further request came. A close waits until everything was read, so that, too, gets a limit."""
         super().timeout_keep_alive_handler()
-        self._reader = self._reader or self.loop.call_later(self.read_s, self.transport.abort)
+        self._expect("reader", self.read_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
         super().connection_lost(exc)
-        self._forget_head()
-        self._forget_reader()
+        self._forget("head")
+        self._forget("reader")
 
-    def _expect_head(self) -> None:
-        self._head = self._head or self.loop.call_later(self.head_s, self.transport.abort)
+    def _expect(self, what: str, seconds: float) -> None:
+        """End the connection after some seconds, unless what is expected comes; they may have begun already."""
+        if what not in self._timers:
+            self._timers[what] = self.loop.call_later(seconds, self.transport.abort)
 
-    def _forget_head(self) -> None:
-        if self._head is not None:
-            self._head.cancel()
-            self._head = None
-
-    def _forget_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.cancel()
-            self._reader = None
+    def _forget(self, what: str) -> None:
+        timer = self._timers.pop(what, None)
+        if timer is not None:
+            timer.cancel()
 
 
 class SharedBody(Response):

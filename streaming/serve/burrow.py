@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -82,13 +83,13 @@ def routes(model: Model) -> list[Route]:
         Route("/burrow/admin/ready", ready),
         Route("/v3/kafka", answered(_clusters)),
         Route(of, answered(_cluster)),
-        Route(f"{of}/topic", answered(_topics)),
+        Route(f"{of}/topic", answered(partial(_names, rows="ends", column="topic", told="topic"))),
         Route(f"{of}/topic/{{topic}}", answered(_topic)),
         Route(f"{of}/topic/{{topic}}/consumers", answered(_topic_consumers)),
-        Route(f"{of}/consumer", answered(_consumers)),
+        Route(f"{of}/consumer", answered(partial(_names, rows="partitions", column="group_id", told="consumer"))),
         Route(f"{of}/consumer/{{consumer}}", answered(_consumer)),
-        Route(f"{of}/consumer/{{consumer}}/status", answered(_bad_partitions)),
-        Route(f"{of}/consumer/{{consumer}}/lag", answered(_all_partitions)),
+        Route(f"{of}/consumer/{{consumer}}/status", answered(partial(_status, show_all=False))),
+        Route(f"{of}/consumer/{{consumer}}/lag", answered(partial(_status, show_all=True))),
         Route("/v3/{rest:path}", nothing),
     ]
 
@@ -106,9 +107,10 @@ def _cluster(_model: Model, request: Request, snapshot: Snapshot) -> Response:
     return _json(request, "cluster module detail returned", module=module)
 
 
-def _topics(_model: Model, request: Request, snapshot: Snapshot) -> Response:
-    found = {topic for (topic,) in snapshot.rows("ends", _known(request, snapshot).name, "topic")}
-    return _json(request, "topic list returned", topics=sorted(found))
+def _names(_model: Model, request: Request, snapshot: Snapshot, *, rows: str, column: str, told: str) -> Response:
+    """The distinct values of a column, in a field of its name in Burrow."""
+    found = {name for (name,) in snapshot.rows(rows, _known(request, snapshot).name, column)}
+    return _json(request, f"{told} list returned", **{f"{told}s": sorted(found)})
 
 
 def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
@@ -131,11 +133,6 @@ def _topic_consumers(_model: Model, request: Request, snapshot: Snapshot) -> Res
     return _json(request, "consumers of topic returned", consumers=sorted(found))
 
 
-def _consumers(_model: Model, request: Request, snapshot: Snapshot) -> Response:
-    found = {group for (group,) in snapshot.rows("partitions", _known(request, snapshot).name, "group_id")}
-    return _json(request, "consumer list returned", consumers=sorted(found))
-
-
 def _consumer(model: Model, request: Request, snapshot: Snapshot) -> Response:
     cluster = _heard(model, snapshot, _known(request, snapshot, "cluster or consumer not found"))
     found = _partitions(model, cluster, request.path_params["consumer"])
@@ -154,14 +151,6 @@ def _consumer(model: Model, request: Request, snapshot: Snapshot) -> Response:
         for topic, partitions in found.items()
     }
     return _json(request, "consumer detail returned", topics=topics)
-
-
-def _bad_partitions(model: Model, request: Request, snapshot: Snapshot) -> Response:
-    return _status(model, request, snapshot, show_all=False)
-
-
-def _all_partitions(model: Model, request: Request, snapshot: Snapshot) -> Response:
-    return _status(model, request, snapshot, show_all=True)
 
 
 def _status(model: Model, request: Request, snapshot: Snapshot, *, show_all: bool) -> Response:

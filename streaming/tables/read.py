@@ -38,12 +38,11 @@ def current_sql(table: Table, source: str | None = None, only: Collection[str] |
     return f"SELECT {columns} FROM ({ranked}) AS t{joined} WHERE t.age = 1{living}"  # noqa: S608
 
 
-def _ordered() -> list[Table]:
-    tables = (table for table in ALL_TABLES if table.newest_by)
-    return sorted(tables, key=lambda t: t.with_group)
-
-
-VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}
+VIEWS = {
+    f"{table.name}_current": current_sql(table)
+    for table in sorted(ALL_TABLES, key=lambda table: table.with_group)
+    if table.newest_by
+}
 """SQL by view name, in an order in which they can be created. Tables of history have no view: they have no present."""
 
 

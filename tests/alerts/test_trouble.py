@@ -13,8 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts import Alerter
-from streaming.alerts.exceptions import LostTrackError
-from streaming.tables import append_once
+from streaming.tables import LakeUnreadableError, append_once
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, UNEVEN, Writer, time_of
 from tests.alerts.watched import Watched
 
@@ -207,7 +206,7 @@ def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fa
 
     def lost(_newest: object) -> None:
         message = "a file is gone"
-        raise LostTrackError(message)
+        raise LakeUnreadableError(message)
 
     with watched.alerter as alerter:
         watched.round(0)

@@ -25,15 +25,13 @@ def test_a_table_is_told_by_its_rows_files_bytes_and_days(tmp_path: Path) -> Non
     found = by_name(lake.root)["lag"]
     assert (found.state, found.reason, found.rows, found.files, found.version) == ("ok", None, 3, 3, 2)
     assert (found.oldest_day, found.newest_day) == (date(1970, 1, 2), date(1970, 1, 4))
-    assert found.size == sum(file.stat().st_size for file in (tmp_path / "lake" / "lag").rglob("*.parquet"))
+    assert found.size_bytes == sum(file.stat().st_size for file in (tmp_path / "lake" / "lag").rglob("*.parquet"))
 
 
 def test_the_newest_round_and_the_newest_commit_have_their_times(tmp_path: Path) -> None:
     before = time.time() - 1
     found = by_name(lake_of_five_rows(tmp_path / "lake").root)["rounds"]
     assert found.newest_round_time == datetime(1970, 1, 2, 1, 1, 1, tzinfo=UTC)
-    assert found.oldest_round_time is not None
-    assert found.oldest_round_time <= found.newest_round_time
     assert found.newest_commit is not None
     assert before <= found.newest_commit.timestamp() <= time.time() + 1
 

@@ -19,7 +19,6 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.alerts.exceptions import LostTrackError
 from streaming.alerts.judging.firing import FeedRound, passed_ms
 from streaming.alerts.rules.expressions import fetched
 from streaming.lifecycle import room_log
@@ -93,16 +92,13 @@ class WaitingRows:
 
     def read(self) -> None:
         """Add the rows of new files to `waiting`."""
-        try:
-            new = self._log_tail.read_new_files()
-            if new.is_snapshot and self._is_there:
-                message = f"The table {self._log_tail.uri} is another table than before, or its commits were cleaned up"
-                raise LostTrackError(message)
-            self._is_there = self._is_there or new.is_snapshot
-            if new.files:
-                self.waiting = pa.concat_tables([self.waiting, self._rows(new.files, self._after, None)])
-        except LakeUnreadableError as error:
-            raise LostTrackError(str(error)) from error
+        new = self._log_tail.read_new_files()
+        if new.is_snapshot and self._is_there:
+            message = f"The table {self._log_tail.uri} is another table than before, or its commits were cleaned up"
+            raise LakeUnreadableError(message)
+        self._is_there = self._is_there or new.is_snapshot
+        if new.files:
+            self.waiting = pa.concat_tables([self.waiting, self._rows(new.files, self._after, None)])
 
     def pop(self, until: int) -> pa.Table:
         """Remove and return the waiting rows of rounds up to one."""
@@ -224,7 +220,7 @@ class Feed:
             A chunk, the first one with the rows current at its only round; nothing while there is no round.
 
         Raises:
-            LostTrackError: The tables changed meanwhile in a way that requires a new start.
+            LakeUnreadableError: A table cannot be read.
         """
         for table in self._tables.values():
             table.snapshot()
@@ -247,7 +243,7 @@ class Feed:
         """Read the new rows; None when no round has come since the newest (its number).
 
         Raises:
-            LostTrackError: Start again with `begin`.
+            LakeUnreadableError: A table cannot be read, or has lost its log: start again with `begin`.
         """
         for table in self._tables.values():
             table.read()

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from streaming.alerts.exceptions import AnotherAlerterError, LostTrackError
+from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.judging.firing import FeedRound
 from streaming.alerts.rules.rules import MOST_FILES, MOST_FILES_TABLE
 from streaming.lifecycle import room_log
@@ -165,7 +165,6 @@ PASSING: Final = (
     duckdb.Error,
     LakeUnreadableError,
     LakeUnwritableError,
-    LostTrackError,
     AnotherAlerterError,
     LeaseStoreError,
 )

@@ -103,7 +103,7 @@ class Judge:
         A failure here loses nothing: the rules by the clock are still judged, by the previous state.
 
         Raises:
-            LostTrackError: The tables changed meanwhile in a way that requires a new start.
+            LakeUnreadableError: A table cannot be read.
         """
         active = {key: self._claimed(*key, known) for key, known in remembered.active.items()}
         if not self._has_begun:
@@ -156,7 +156,7 @@ class Judge:
         """Judge the new rounds.
 
         Raises:
-            LostTrackError: Start again with `begin`.
+            LakeUnreadableError: Start again with `begin`.
         """
         chunk = self._feed.poll(self.round)
         if chunk is not None:

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from streaming.alerts.exceptions import LostTrackError
 from streaming.alerts.judging.feed import Chunk, EventFeed, Feed
-from streaming.tables import named_to_arrow, table_named
+from streaming.tables import LakeUnreadableError, named_to_arrow, table_named
 from tests.alerts.build import Writer, time_of
 from tests.empty_lake import empty_lake
 
@@ -113,7 +112,7 @@ def test_a_file_that_was_vacuumed_before_it_was_read_means_a_new_beginning(tmp_p
     writer.write(1, {"group_health": [_row("b")]})
     for file in Path(writer.root, "group_health").rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(LostTrackError):
+    with pytest.raises(LakeUnreadableError):
         feed.poll(0)
 
 
@@ -132,7 +131,7 @@ def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_p
         for _ in range(100):
             assert sleeper.poll(0) is None
 
-    with pytest.raises(LostTrackError, match="cleaned up"):
+    with pytest.raises(LakeUnreadableError, match="cleaned up"):
         sleep()
     assert [r.number for chunk in sleeper.begin(0, 0) for r in chunk.rounds] == [0, 1, 2]
 

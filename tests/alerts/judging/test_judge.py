@@ -387,4 +387,4 @@ def test_files_that_are_gone_before_they_were_read_cost_nothing_but_a_new_beginn
     assert [(r["group_id"], r["state"]) for r in writer.transitions()] == [("g", "firing"), ("h", "firing")]
     said = [record.getMessage() for record in caplog.records if "evaluated" in record.getMessage()]
     assert len(said) == 2
-    assert said[0].startswith("the tables cannot be evaluated now, retrying in a moment: LostTrackError")
+    assert said[0].startswith("the tables cannot be evaluated now, retrying in a moment: LakeUnreadableError")
