@@ -41,6 +41,7 @@ class Contents:
         version: Newest version of the Delta table.
         newest_commit: When that was committed, by the writer's clock, UTC; None where the log does not say.
         newest_round_time: Newest `round_time`, of whatever cluster, UTC; None where there is no row with one.
+        oldest_round_time: Oldest `round_time` that is kept, likewise.
     """
 
     table: str
@@ -55,6 +56,7 @@ class Contents:
     version: int | None = None
     newest_commit: datetime | None = None
     newest_round_time: datetime | None = None
+    oldest_round_time: datetime | None = None
 
 
 def contents(lake: str) -> list[Contents]:
@@ -119,6 +121,7 @@ def _described(opened: OpenedTable) -> Contents:
         version=opened.delta.version(),
         newest_commit=_committed(opened.delta),
         newest_round_time=max(rounds, default=None),
+        oldest_round_time=min(rounds, default=None),
     )
 
 

@@ -110,8 +110,11 @@ def _cells(one: Contents, now: datetime) -> tuple[str, ...]:
     )
 
 
+_UNLISTED = ("columns", "oldest_round_time")
+
+
 def _entry(one: Contents) -> dict[str, Any]:
-    shown = {name: value for name, value in asdict(one).items() if name != "columns"}
+    shown = {name: value for name, value in asdict(one).items() if name not in _UNLISTED}
     return {name: value.isoformat() if isinstance(value, date) else value for name, value in shown.items()}
 
 

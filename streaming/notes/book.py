@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.exceptions import SetupError
-from streaming.notes.kinds import Mark, Mute, Note, note_of
+from streaming.notes.kinds import Mark, Mute, MuteOrMark, note_of
 from streaming.tables import (
     NOTE_TABLES,
     VIEWS,
@@ -110,7 +110,7 @@ class NoteBook:
         """Marks, the oldest first; raises as `mutes`."""
         return tuple(sorted(self._notes(Mark), key=lambda mark: mark.mark_time))
 
-    def _notes(self, kind: type[Note]) -> tuple[Note, ...]:
+    def _notes(self, kind: type[MuteOrMark]) -> tuple[MuteOrMark, ...]:
         name = kind.table
         table = self._tables[name]
         if table.refresh() and table.delta.version() != self._versions.get(name):

@@ -109,10 +109,10 @@ class Mute:
             return False
 
 
-Note = TypeVar("Note", Mute, Mark)
+MuteOrMark = TypeVar("MuteOrMark", Mute, Mark)
 
 
-def note_of(kind: type[Note], row: Mapping[str, Any]) -> Note:
+def note_of(kind: type[MuteOrMark], row: Mapping[str, Any]) -> MuteOrMark:
     """A mute or a mark of its row, in which the columns that it needs are not NULL."""
     given: dict[str, Any] = {}
     for one in fields(kind):

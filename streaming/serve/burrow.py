@@ -110,7 +110,8 @@ def _cluster(_model: Model, request: Request, snapshot: Snapshot) -> Response:
 def _names(_model: Model, request: Request, snapshot: Snapshot, *, rows: str, column: str, told: str) -> Response:
     """The distinct values of a column, in a field of its name in Burrow."""
     found = {name for (name,) in snapshot.rows(rows, _known(request, snapshot).name, column)}
-    return _json(request, f"{told} list returned", **{f"{told}s": sorted(found)})
+    fields: dict[str, Any] = {f"{told}s": sorted(found)}
+    return _json(request, f"{told} list returned", **fields)
 
 
 def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
