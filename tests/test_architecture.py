@@ -329,8 +329,6 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 # Names that two modules define for one thing, seen from two sides.
 ONE_THING = {
-    # A note of a computation, and the step of an explanation that is made from it.
-    *("Given", "HeldBack", "Kept", "Moved", "Undone"),
     # Kafka's and RocketMQ's own names for a topic and a number, in the shape that each room is given.
     *("MessageQueue", "PartitionId", "TopicPartitions"),
 }
