@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # A group id can have 32 KB. Nobody reads a line that long, and both ends of a name distinguish it from others.
 _LONGEST = 200
@@ -16,6 +20,11 @@ _LONGEST = 200
 def printable(text: str) -> str:
     r"""A text with characters that move the cursor, colour or reorder lines written as `\n`, `\x1b`, `\u202e`."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def say(console: Console, sentence: str, style: str | None = None) -> None:
+    """Print a sentence that may hold any text: escaped, without markup, on one line."""
+    console.print(printable(sentence), style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def visible(text: str, longest: int = _LONGEST) -> str:

@@ -47,7 +47,7 @@ ROOMS = {
     "streaming.exceptions": room(),
     "streaming.examples": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
-    "streaming.terminal": room(),
+    "streaming.terminal": room("rich"),
     "streaming.stores": room(),
     "streaming.places": room(),
     "streaming.times": room("msgspec"),
@@ -156,7 +156,8 @@ ROOMS = {
     "streaming.demo": room(
         "confluent_kafka kafka rich",
         "assignors streaming.config streaming.exceptions streaming.explain streaming.jars streaming.java "
-        "streaming.lifecycle streaming.notes streaming.offsets_log streaming.process streaming.tables streaming.up",
+        "streaming.lifecycle streaming.notes streaming.offsets_log streaming.process streaming.tables "
+        "streaming.terminal streaming.up",
         "streaming.demo.run",
     ),
     "streaming.pipes": room("msgspec", "streaming.groups streaming.terminal"),

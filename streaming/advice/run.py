@@ -12,7 +12,7 @@ from rich.console import Console
 from streaming.advice.due import PERIOD
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
-from streaming.terminal import counted, printable, visible
+from streaming.terminal import counted, say, visible
 
 _ADVICE = """
 SELECT cluster, group_id, kind, event_date AS day, since, period_days, events, saved, unit, advice, evidence, cost,
@@ -77,21 +77,16 @@ def print_advice(
     for row in found:
         _show(row, console, with_cluster=len({one["cluster"] for one in found}) > 1)
     for note in notes:
-        console.print(note, highlight=False, markup=False, soft_wrap=True)
+        say(console, note)
 
 
 def _show(row: Mapping[str, Any], console: Console, *, with_cluster: bool) -> None:
     where = f" ({visible(row['cluster'])})" if with_cluster else ""
-    console.print(
-        f"{visible(row['group_id'])}{where}: {row['kind']}, since {row['since']}",
-        style="bold",
-        highlight=False,
-        markup=False,
-    )
+    say(console, f"{visible(row['group_id'])}{where}: {row['kind']}, since {row['since']}", "bold")
     days = counted(row["period_days"], "day")
     saved = [] if row["saved"] is None else [("saves", f"{row['saved']:,g} {row['unit']} in {days}")]
     for name, text in (("do", row["advice"]), ("why", row["evidence"]), ("cost", row["cost"]), *saved):
-        console.print(f"  {name:<6}{printable(text)}", highlight=False, markup=False, soft_wrap=True)
+        say(console, f"  {name:<6}{text}")
     console.print()
 
 

@@ -17,7 +17,7 @@ from streaming.backtest.replay import Occurrence, Replay, replay
 from streaming.config import Settings, rules_file, span_ms
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
-from streaming.terminal import counted, printable, visible
+from streaming.terminal import counted, printable, say, visible
 from streaming.times import utc
 
 # Groups that are named in a line of the terminal.
@@ -107,13 +107,9 @@ def _show(done: Mapping[str, Replay], console: Console, group: str | None, files
     newest = next(iter(done.values()))
     assert newest.first is not None  # noqa: S101 - the caller has seen a round
     assert newest.last is not None  # noqa: S101
-    console.print(
-        f"{counted(newest.rounds, 'round')}, {_moment(newest.first)} to {_moment(newest.last)} UTC; "
-        + ", ".join(f"{which}: {file}" for which, file in files.items()),
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    listed = ", ".join(f"{which}: {file}" for which, file in files.items())
+    rounds = counted(newest.rounds, "round")
+    say(console, f"{rounds}, {_moment(newest.first)} to {_moment(newest.last)} UTC; {listed}")
     table = Table(box=None, pad_edge=False)
     for column in ("rule", "severity"):
         table.add_column(column)
@@ -130,12 +126,10 @@ def _show(done: Mapping[str, Replay], console: Console, group: str | None, files
     for which, one in done.items():
         if one.left_out:
             names_left = ", ".join(rule.name for rule in one.left_out)
-            console.print(
+            say(
+                console,
                 f"Not replayed ({which}): {names_left}. They are judged by the alerter's clock, or once when a row is "
                 "written; the tables do not say at which round that was.",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
             )
 
 

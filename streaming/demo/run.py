@@ -30,7 +30,8 @@ from streaming.demo.stories import FIRST_PASS_S, check_stories
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
 from streaming.tables import LakeReader
-from streaming.up import JOB, PROBE, SERVER, page_url, say, stop_signals
+from streaming.terminal import say
+from streaming.up import JOB, PROBE, SERVER, page_url, stop_signals
 
 __all__ = ["LOOK_MS", "Folders", "demo", "folders_of", "run_course", "settings_of_demo", "wait"]
 

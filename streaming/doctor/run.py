@@ -21,7 +21,7 @@ from streaming.doctor.machine import check_machine
 from streaming.doctor.redactor import Redactor
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
 from streaming.probe import CheckResult, CheckState, inspect
-from streaming.terminal import printable
+from streaming.terminal import say
 
 CheckFunction = Callable[[Settings], Iterator[CheckResult]]
 
@@ -96,7 +96,7 @@ def examine(
             _print(redactor.clean(line), console, as_json=as_json)
     counts = {state: sum(line.state == state for line in lines) for state in _MARK}
     if not as_json:
-        console.print(f"{counts['ok']} ok, {counts['warn']} warn, {counts['wrong']} wrong", highlight=False)
+        say(console, f"{counts['ok']} ok, {counts['warn']} warn, {counts['wrong']} wrong")
     return (SETUP_EXIT_CODE if counts["wrong"] else 0), hangs
 
 
@@ -130,8 +130,7 @@ def _print(line: CheckResult, console: Console, *, as_json: bool) -> None:
         return
     mark, style = _MARK[line.state]
     console.print(mark, style=style, end="  ", highlight=False)
-    said = f"{line.what}: {line.text}" if line.what else line.text
-    console.print(printable(said), highlight=False, markup=False, soft_wrap=True)
+    say(console, f"{line.what}: {line.text}" if line.what else line.text)
 
 
 def _targets(settings: Settings) -> list[str]:

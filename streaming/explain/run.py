@@ -14,7 +14,7 @@ from assignors.explain import PartitionId
 from streaming.exceptions import SetupError
 from streaming.explain.in_words import VerdictInWords, verdicts_in_words
 from streaming.tables import LakeReader
-from streaming.terminal import printable, visible
+from streaming.terminal import say, visible
 
 # The newest verdict in each cluster and topic, or the newest on the requested generation; the worst topic first, and
 # topics of retries behind the others. (Kafka's groups decide on all topics at once.)
@@ -88,10 +88,9 @@ def print_explanation(
     newest = reader.rows(_NEWEST, {"group": group, "cluster": found[0]["cluster"]})[0]
     is_old = newest["decision"] is not None and newest["decision"] > found[0]["decision"]
     if generation is None and is_old and not as_json:
-        console.print(
+        say(
+            console,
             f"  A newer decision, {_generation(newest['generation'])}number {newest['decision']}, has no verdict yet.",
-            highlight=False,
-            markup=False,
         )
 
 
@@ -99,19 +98,14 @@ def _print(console: Console, row: Mapping[str, Any], told: VerdictInWords) -> No
     topic = "" if row["topic"] is None else f"topic {visible(row['topic'])}, "
     # A record may carry any number as its time; what is no time is NULL in the tables.
     time = "an unknown time" if row["record_time"] is None else f"{row['record_time']:%Y-%m-%d %H:%M:%S} UTC"
-    console.print(
-        f"{visible(row['group_id'])} ({visible(row['cluster'])}), {topic}{_generation(row['generation'])}decision "
-        f"{row['decision']} of {time}",
-        style="bold",
-        highlight=False,
-        markup=False,
-    )
+    decision = f"{_generation(row['generation'])}decision {row['decision']} of {time}"
+    say(console, f"{visible(row['group_id'])} ({visible(row['cluster'])}), {topic}{decision}", "bold")
     for sentence in told.sentences:
-        console.print(f"  {printable(sentence)}", highlight=False, markup=False, soft_wrap=True)
+        say(console, f"  {sentence}")
     if told.drift:
-        console.print("What is different", style="bold", highlight=False, markup=False)
+        say(console, "What is different", "bold")
         for sentence in told.drift:
-            console.print(f"  {printable(sentence)}", highlight=False, markup=False, soft_wrap=True)
+            say(console, f"  {sentence}")
 
 
 def _generation(generation: int | None) -> str:

@@ -12,7 +12,7 @@ from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES, TABLES, OpenedTable, Table, note_lost
-from streaming.terminal import counted
+from streaming.terminal import counted, say
 
 
 def repair(settings: Settings, console: Console, *, dry_run: bool = False) -> None:
@@ -24,13 +24,9 @@ def repair(settings: Settings, console: Console, *, dry_run: bool = False) -> No
     with only_one(MAINTAINER, settings.lake, None):
         lost = {table.name: _repaired(settings.lake, table, console, dry_run=dry_run) for table in ALL_TABLES}
     if not any(lost.values()):
-        console.print("No data file is gone.", highlight=False)
+        say(console, "No data file is gone.")
     elif not dry_run and any(lost[table.name] for table in TABLES):
-        console.print(
-            "Run evenkeel run --rebuild-state to write the rows again, as far as Kafka holds the records.",
-            highlight=False,
-            soft_wrap=True,
-        )
+        say(console, "Run evenkeel run --rebuild-state to write the rows again, as far as Kafka holds the records.")
 
 
 def _repaired(lake: str, table: Table, console: Console, *, dry_run: bool) -> int:
@@ -44,7 +40,7 @@ def _repaired(lake: str, table: Table, console: Console, *, dry_run: bool) -> in
     for file in gone:
         rows = "unknown rows" if file.rows is None else counted(file.rows, "row")
         rounds = "" if file.rounds is None else f" of rounds {file.rounds[0]} to {file.rounds[1]}"
-        console.print(f"{table.name}: {file.path} is gone, {rows}{rounds}", highlight=False, soft_wrap=True)
+        say(console, f"{table.name}: {file.path} is gone, {rows}{rounds}")
     if gone and not dry_run:
         if len(gone) == len(files):
             message = (

@@ -16,7 +16,7 @@ from streaming.maintain.maintainer import Maintainer, maintainer_of
 from streaming.maintain.pieces import Done
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
-from streaming.terminal import counted
+from streaming.terminal import counted, say
 
 
 def maintain(
@@ -43,7 +43,7 @@ def maintain(
         return
 
     def report(table: str, reason: str) -> None:
-        console.print(f"{table:<18} not maintained: {reason}", highlight=False, markup=False, soft_wrap=True)
+        say(console, f"{table:<18} not maintained: {reason}")
 
     with (
         only_one(MAINTAINER, lake, None) as check,
@@ -52,9 +52,9 @@ def maintain(
         done = []
         for piece in maintainer_of(settings, engine=engine, report=report).work():
             check()
-            console.print(line_of(piece), highlight=False)
+            say(console, line_of(piece))
             done.append(piece)
-        console.print(_summary(done), highlight=False)
+        say(console, _summary(done))
 
 
 def line_of(done: Done) -> str:

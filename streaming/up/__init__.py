@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from streaming.up.run import JOB, PROBE, SERVER, page_url, say, stop_signals, up
+from streaming.up.run import JOB, PROBE, SERVER, page_url, stop_signals, up
 
 __all__ = [
     "JOB",
     "PROBE",
     "SERVER",
     "page_url",
-    "say",
     "stop_signals",
     "up",
 ]

@@ -24,7 +24,7 @@ from streaming.config import (
 from streaming.lifecycle import on_stop_signals
 from streaming.probe import RoundAbandonedError, ensure_ready, source_of
 from streaming.process import LogFollower, Program, Programs, hold_logs, logs_of
-from streaming.terminal import printable, read_by_nobody
+from streaming.terminal import read_by_nobody, say
 
 # Each program gets only the secrets that it needs.
 _ROCKETMQ = tuple(secret_variable(name, "rocketmq") for name in ROCKETMQ_SECRETS)
@@ -76,11 +76,6 @@ def up(settings: Settings, console: Console) -> None:
             console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
     with suppress(OSError):
         console.print("all processes have ended")
-
-
-def say(console: Console, sentence: str, style: str | None = None) -> None:
-    """Print a sentence that may hold any text: escaped, without markup, on one line."""
-    console.print(printable(sentence), style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def _source_sentence(settings: Settings) -> str:
