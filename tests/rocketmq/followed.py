@@ -1,4 +1,4 @@
-"""Groups of a real cluster, followed through the probe's events and the core, with rounds as far apart as a test says.
+"""A group of a real cluster, followed through the probe's events and the core, with rounds as far apart as a test says.
 
 What a round sees is real; when it was is the test's. A look that shows a settled group can stand for many rounds, so a
 test need not wait until something has lasted for a minute.
@@ -24,7 +24,7 @@ from streaming.probe.rocketmq.observe import RocketMQLook, RocketMQMemory, round
 from streaming.records import RocketMQObservation, decode_inputs, encode_inputs
 from streaming.rocketmq import Client
 
-__all__ = ["INTERVAL_MS", "Followed", "FollowedGroups"]
+__all__ = ["INTERVAL_MS", "Followed"]
 
 INTERVAL_MS: Final = 10_000
 """The probe's default."""
@@ -35,33 +35,33 @@ _PAUSE_S = 0.1
 _HEARTBEAT_MS = 600_000
 
 
-class FollowedGroups:
-    """Some groups. A context manager: it holds the client that asks.
+class Followed:
+    """One group. A context manager: it holds the client that asks.
 
     Attributes:
-        rows_of: Rows of all rounds, by group.
-        findings_of: The findings that hold after the newest round, by group and name.
-        said_of: Names of all findings that any round has shown, by group.
+        rows: Rows of all rounds.
+        findings: The findings that hold after the newest round, by name.
+        said: Names of all findings that any round has shown.
     """
 
-    def __init__(self, name_servers: Sequence[str], groups: Sequence[str], request_s: float = 3.0) -> None:
-        """Follow groups, from before their first round.
+    def __init__(self, name_servers: Sequence[str], group: str, request_s: float = 3.0) -> None:
+        """Follow a group, from before its first round.
 
         Args:
             name_servers: Addresses that are asked.
-            groups: The groups.
+            group: The group.
             request_s: How long a server may take to answer.
         """
-        self._name_servers, self._groups = tuple(name_servers), tuple(groups)
-        self._filters = Filters(groups=self._groups)
+        self._name_servers, self._group = tuple(name_servers), group
+        self._filters = Filters(groups=(group,))
         self._client = Client()
         self._cluster = RocketMQCluster(self._client, self._name_servers, self._filters, request_s)
         self._memory = RocketMQMemory()
         self._number, self._time = 0, _START
-        self._states: dict[str, GroupState | None] = {}
-        self.rows_of: dict[str, Rows] = {group: Rows() for group in groups}
-        self.findings_of: dict[str, dict[str, Finding]] = {group: {} for group in groups}
-        self.said_of: dict[str, set[str]] = {group: set() for group in groups}
+        self._state: GroupState | None = None
+        self.rows = Rows()
+        self.findings: dict[str, Finding] = {}
+        self.said: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -73,57 +73,7 @@ class FollowedGroups:
 
     def look(self) -> RocketMQLook:
         """Ask the cluster; no round yet."""
-        return self._cluster.observe_groups(self._groups, frozenset(), self._time, Deadline.after(30))
-
-    def round(self, look: RocketMQLook | None = None, times: int = 1, step_ms: int = INTERVAL_MS) -> None:
-        """Let rounds see the same, or ask for what one sees."""
-        seen = look or self.look()
-        for _ in range(times):
-            self._number, self._time = self._number + 1, self._time + step_ms
-            told = round_of_groups(
-                *("test", self._name_servers, self._number, self._time, seen, self._memory, self._filters),
-                *(_HEARTBEAT_MS, INTERVAL_MS),
-            )
-            self._memory = told.memory
-            for event in told.events:
-                decoded = decode_event(encode(event))
-                assert isinstance(decoded, RocketMQGroupEvent)
-                self._take(decoded)
-
-    def _take(self, event: RocketMQGroupEvent) -> None:
-        group, saw = event.key, event.saw
-        seen = msgspec.structs.replace(saw, elapsed=saw.time - _START, closed=saw.time + 500)
-        inputs = decode_inputs(encode_inputs([seen]))
-        self._states[group], rows = advance(self._states.get(group), group, inputs, GroupConfig("test"))
-        for table in rows.__struct_fields__:
-            getattr(self.rows_of[group], table).extend(getattr(rows, table))
-        if rows.group_health:
-            self.findings_of[group] = {found.finding: found for found in rows.group_health[-1].findings}
-            self.said_of[group] |= self.findings_of[group].keys()
-
-
-class Followed(FollowedGroups):
-    """One group."""
-
-    def __init__(self, name_servers: Sequence[str], group: str, request_s: float = 3.0) -> None:
-        """Follow a group, from before its first round."""
-        super().__init__(name_servers, [group], request_s)
-        self._group = group
-
-    @property
-    def rows(self) -> Rows:
-        """Rows of all rounds."""
-        return self.rows_of[self._group]
-
-    @property
-    def findings(self) -> dict[str, Finding]:
-        """The findings that hold after the newest round, by name."""
-        return self.findings_of[self._group]
-
-    @property
-    def said(self) -> set[str]:
-        """Names of all findings that any round has shown."""
-        return self.said_of[self._group]
+        return self._cluster.observe_groups([self._group], frozenset(), self._time, Deadline.after(30))
 
     def look_until(self, holds: Callable[[RocketMQObservation], bool]) -> RocketMQLook:
         """Ask again and again until the group is as wanted, for a minute at most."""
@@ -134,6 +84,30 @@ class Followed(FollowedGroups):
                 return look
             assert time.monotonic() < limit, look.groups.get(self._group)
             time.sleep(_PAUSE_S)
+
+    def round(self, look: RocketMQLook, times: int = 1, step_ms: int = INTERVAL_MS) -> None:
+        """Let rounds see the same."""
+        for _ in range(times):
+            self._number, self._time = self._number + 1, self._time + step_ms
+            told = round_of_groups(
+                *("test", self._name_servers, self._number, self._time, look, self._memory, self._filters),
+                *(_HEARTBEAT_MS, INTERVAL_MS),
+            )
+            self._memory = told.memory
+            for event in told.events:
+                decoded = decode_event(encode(event))
+                assert isinstance(decoded, RocketMQGroupEvent)
+                self._take(decoded.saw)
+
+    def _take(self, saw: RocketMQObservation) -> None:
+        seen = msgspec.structs.replace(saw, elapsed=saw.time - _START, closed=saw.time + 500)
+        inputs = decode_inputs(encode_inputs([seen]))
+        self._state, rows = advance(self._state, self._group, inputs, GroupConfig("test"))
+        for table in rows.__struct_fields__:
+            getattr(self.rows, table).extend(getattr(rows, table))
+        if rows.group_health:
+            self.findings = {found.finding: found for found in rows.group_health[-1].findings}
+            self.said |= self.findings.keys()
 
     def causes(self) -> list[Cause]:
         """The causes of the newest decision."""
