@@ -1,125 +1,87 @@
-"""Both writers, in a real Spark, with a lake in a folder and on a real S3 server: equal rows, and each batch once.
-
-One session for each place (`writers_program.py`) makes all lakes; the tests read them without Spark. The whole job,
-killed and cut off, with its checkpoint on S3, is in `tests/e2e/test_object_store.py`.
-"""
+"""Both writers in a real Spark: equal rows, and each batch once. (Killed, and with a lake on S3: `tests/e2e`.)"""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+import msgspec
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
 
-from streaming.job.unpack import rows_by_table
-from streaming.tables import TABLES, LakeReader, Table
-from tests.job.writers_program import ALL, SEVERAL, packed, rows_of
-from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from streaming.config import Writer
+from streaming.groups import Rows
+from streaming.job import batch as module
+from streaming.job.batch import batch_writer
+from streaming.tables import LakeReader, table_named
+from tests.empty_lake import empty_lake
+from tests.job.hostile_rows import hostile_rows
 
-pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.timeout(960), pytest.mark.xdist_group("object_store")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("recorded"), pytest.mark.turn(6)]
 
-_ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("lag", "gaps", "rounds")
+ROWS = 16
+"""Rows of each table in a batch, from two keys."""
 
-ROWS = 24
-"""Rows of each table in a batch."""
-
-
-class Made:
-    """The lakes, and what the program says about them."""
-
-    def __init__(self, folder: Path, root: str, log: str) -> None:
-        self.folder, self.root, self.log = folder, root, log
-        self._answers = json.loads((folder / "answers.json").read_text("utf-8"))
-
-    def says(self, part: str) -> Any:
-        assert part in self._answers, self.log[-6000:]
-        return self._answers[part]
-
-    def rows(self, lake: str, table: str) -> Counter[str]:
-        """All rows as texts, which show NULL, NaN, types and each digit."""
-        return _texts(LakeReader(f"{self.root}/{lake}").rows(f"SELECT * FROM {table}"))
+Write = Callable[..., dict[str, int]]
 
 
-def _texts(rows: list[dict[str, Any]]) -> Counter[str]:
-    return Counter(repr(list(row.items())) for row in rows)
+@pytest.fixture
+def write(spark: SparkSession, tmp_path: Path) -> Write:
+    """`write(lake, writer, number, names)`: a batch with rows of some tables; returns the rows written by table."""
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "the-query")
+
+    def write(lake: str, writer: Writer, number: int, names: Sequence[str] = NAMES) -> dict[str, int]:
+        written: dict[str, int] = {}
+        to_lake = batch_writer(empty_lake(tmp_path / lake), lambda _, rows: written.update(rows), writer)
+        to_lake(_batch(spark, number, names), number)
+        return written
+
+    return write
 
 
-def _count(table: str, *batches: tuple[int, Sequence[str]]) -> int:
-    return sum(rows_by_table(packed(rows_of(number, names)))[table].num_rows for number, names in batches)
+def _batch(spark: SparkSession, number: int, names: Sequence[str]) -> DataFrame:
+    packed = []
+    for key in "ab":
+        rows = {name: hostile_rows(table_named(name), f"{number}-{key}") for name in names}
+        packed.append(msgspec.msgpack.encode([rows.get(name, []) for name in Rows.__struct_fields__]))
+    return spark.createDataFrame(pa.table({"rows": pa.array(packed, pa.binary())})).repartition(2)
 
 
-@pytest.fixture(scope="module", params=["folder", "s3"])
-def made(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, object_store: ObjectStore
-) -> Iterator[Made]:
-    folder = tmp_path_factory.mktemp("writers")
-    with pytest.MonkeyPatch.context() as environment:
-        root = str(folder / "a team")
-        if request.param == "s3":
-            for name, value in {**object_store.environment, "AWS_SESSION_TOKEN": ""}.items():
-                environment.setenv(name, value)
-            root = f"{object_store.bucket('writers')}/a team"
-        command = [sys.executable, "-m", "tests.job.writers_program", str(folder), root]
-        given = os.environ | {"PYTHONPATH": str(_ROOT)}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=given, check=False)
-        assert (folder / "answers.json").exists(), done.stderr[-3000:]
-        yield Made(folder, root, done.stdout + done.stderr)
+def _rows(lake: Path, table: str) -> Counter[str]:
+    """All rows as texts, which show NULL, NaN and each digit."""
+    return Counter(repr(list(row.items())) for row in LakeReader(lake).rows(f"SELECT * FROM {table}"))
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_executors_write_the_rows_that_the_driver_writes_whatever_is_in_them(made: Made, table: Table) -> None:
-    assert made.says("each_writer")["written"] == {table.name: ROWS for table in TABLES}
-    expected = made.rows("delta-rs", table.name)
-    assert expected.total() == _count(table.name, (1, ALL)) == ROWS
-    written = made.rows("spark", table.name)
-    assert (written if table.name != "lag" else written & expected) == expected
-    assert written.total() == (2 if table.name == "lag" else 1) * ROWS
+def test_executors_write_the_rows_that_the_driver_writes_whatever_is_in_them_and_once(
+    write: Write, tmp_path: Path
+) -> None:
+    by_driver, by_executors = write("driver", "delta-rs", 1), write("executors", "spark", 1)
+    assert by_driver == by_executors == dict.fromkeys(NAMES, ROWS)
+    for name in NAMES:
+        assert _rows(tmp_path / "executors", name) == _rows(tmp_path / "driver", name)
+    assert write("executors", "spark", 1) == dict.fromkeys(NAMES, 0)
 
 
-def test_a_batch_is_written_once(made: Made) -> None:
-    answer = made.says("each_writer")
-    assert answer["again"] == answer["older"] == {"lag": 0}
-
-
-def test_followers_find_new_files_with_their_day_cluster_and_time_in_the_log(made: Made) -> None:
-    first_is_snapshot, then_is_snapshot, files = made.says("each_writer")["tail"]
-    assert (first_is_snapshot, then_is_snapshot) == (True, False)
-    assert ["2025-11-23", ["a", "a"], "2025-11-23 12:13:20.123000+00:00"] in files
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize(("first", "second"), [("delta-rs", "spark"), ("spark", "delta-rs")])
-def test_a_batch_that_one_writer_has_begun_is_completed_by_the_other(made: Made, first: str, second: str) -> None:
-    name = f"{first}-then-{second}"
-    written = made.says("switched_within_a_batch")[name]
-    assert sorted(written.values()) == [0, ROWS, ROWS], "the first attempt wrote one table of three"
-    for table in SEVERAL:
-        assert made.rows(name, table).total() == ROWS
+def test_a_batch_that_one_writer_has_begun_is_completed_by_the_other(
+    write: Write, first: Writer, second: Writer
+) -> None:
+    write("lake", first, 0, NAMES[:1])
+    assert write("lake", second, 0) == {"lag": 0, "gaps": ROWS, "rounds": ROWS}
 
 
-def test_tasks_write_large_tables_in_several_files_and_auto_collects_small_ones(made: Made) -> None:
-    answer = made.says("a_large_batch")
-    assert answer["written"] == {"lag": 2 * ROWS, "gaps": ROWS}
-    assert made.rows("large", "lag").total() == 2 * ROWS
-    assert answer["by_tasks"]["lag"] == answer["files"]["lag"] > 1
-    assert answer["by_tasks"]["gaps"] == 0
-
-
-def test_the_operator_runs_once_for_each_key_and_batch(made: Made) -> None:
-    answer = made.says("a_stateful_query")
-    assert answer["calls"] == [f"key-{key}" for key in range(3) for _ in range(2)]
-    assert answer["nothing_kept"]
-
-
-def test_no_credentials_are_in_sparks_configuration_its_event_log_or_its_log(made: Made) -> None:
-    answer = made.says("what_is_configured")
-    events = "".join(file.read_text("utf-8") for file in (made.folder / "events").rglob("*") if file.is_file())
-    assert "SparkListenerSQLExecutionStart" in events
-    for where in (json.dumps(answer["spark"]), json.dumps(answer["hadoop"]), events, made.log):
-        assert SECRET_KEY not in where
-        assert ACCESS_KEY not in where
+@pytest.mark.nightly
+@pytest.mark.parametrize(("collected", "by_tasks"), [(ROWS - 1, True), (ROWS, False)])
+def test_of_a_large_batch_tasks_write_the_large_tables_and_the_driver_the_small_ones(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collected: int, by_tasks: bool
+) -> None:
+    monkeypatch.setattr(module, "_COLLECTED_BYTES", 0)
+    monkeypatch.setattr(module, "_COLLECTED_ROWS", collected)
+    assert write("lake", "auto", 0) == dict.fromkeys(NAMES, ROWS)
+    files = DeltaTable(tmp_path / "lake" / "gaps").file_uris()
+    assert {".zstd." in uri for uri in files} == {by_tasks}
