@@ -2,12 +2,8 @@
 
 MOMENT is `batch:moment:whom`. Moments, in the order of a batch:
 
-    before-collect  nothing of the batch has run yet
-    in-operator     the first group is being advanced, in a worker; no state is stored
-    after-collect   all states are stored, no table is written
     in-append       around the commit of the first table's append
     after-append-1  one table is written, the others are not (after-append-2: two)
-    after-appends   all tables are written, but Spark does not know it yet
     in-maintenance  all tables are written, and their files are being joined
 
 Whom: `driver` (only the Python process; the JVM must notice it) or `all` (JVM too, as when a container ends). The
@@ -24,7 +20,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +30,8 @@ from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
 import streaming.job.run
-from streaming.config import Settings
 from streaming.job.__main__ import main as run_job
 from streaming.job.batch import batch_writer
-from streaming.job.operator import operator
 from streaming.maintain import Maintainer
 from streaming.tables import DeltaLake
 
@@ -56,36 +50,19 @@ class _Killer:
         batch, self._moment, self._whom = moment.split(":")
         self._batch = int(batch)
         self._told = told
-        self.flag = told.with_suffix(".flag")
-        self.flag.unlink(missing_ok=True)
-        self.driver = os.getpid()
         self.number = -1
         self.appended: list[str] = []
 
     def begin(self, number: int) -> None:
         self.number = number
         self.appended.clear()
-        if self.is_due("in-operator"):
-            self.flag.touch()
 
     def is_due(self, moment: str) -> bool:
         return self.number == self._batch and moment == self._moment
 
-    def reach(self, moment: str) -> None:
-        if self.is_due(moment):
-            self.kill()
-
-    def takes_flag(self) -> bool:
-        """Whether the caller, one of several workers, is the one to be killed."""
-        try:
-            self.flag.unlink()
-        except FileNotFoundError:
-            return False
-        return True
-
     def kill(self) -> None:
-        """Kill the driver; called by the driver itself, or by one of its workers."""
-        children = psutil.Process(self.driver).children(recursive=True)
+        """Kill the driver, which calls this."""
+        children = psutil.Process().children(recursive=True)
         told = {
             "batch": self._batch,
             "moment": self._moment,
@@ -95,10 +72,8 @@ class _Killer:
         with self._told.open("a", encoding="utf-8") as file:
             file.write(json.dumps(told) + "\n")
         if self._whom == "all":
-            os.killpg(os.getpgid(self.driver), signal.SIGKILL)
-        else:
-            os.kill(self.driver, signal.SIGKILL)
-        os._exit(1)
+            os.killpg(os.getpgid(0), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class _Watch:
@@ -129,22 +104,8 @@ class _Watch:
     def _end(self, table: str) -> None:
         if table not in self._killer.appended:
             self._killer.appended.append(table)
-            self._killer.reach(f"after-append-{len(self._killer.appended)}")
-
-
-class _WatchedFrame:
-    """A batch that reports when it has been collected."""
-
-    def __init__(self, frame: DataFrame, killer: _Killer) -> None:
-        self._frame, self._killer = frame, killer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._frame, name)
-
-    def toArrow(self) -> Any:  # noqa: N802 - pyspark's name
-        rows = self._frame.toArrow()
-        self._killer.reach("after-collect")
-        return rows
+            if self._killer.is_due(f"after-append-{len(self._killer.appended)}"):
+                self._killer.kill()
 
 
 def _kill_soon(killer: _Killer) -> None:
@@ -161,9 +122,7 @@ def main(moment: str, told: str, arguments: list[str]) -> int:
 
         def write_or_die(frame: DataFrame, number: int) -> None:
             killer.begin(number)
-            killer.reach("before-collect")
-            write(_WatchedFrame(frame, killer), number)  # type: ignore[arg-type]  # as far as the writer looks
-            killer.reach("after-appends")
+            write(frame, number)
             if killer.is_due("in-maintenance"):
                 threading.Thread(target=_kill_soon, args=(killer,), daemon=True).start()
             # A new one each time: it joins what it has joined an hour ago.
@@ -174,18 +133,7 @@ def main(moment: str, told: str, arguments: list[str]) -> int:
 
         return write_or_die
 
-    def killing_operator(settings: Settings, *others: Any) -> Callable[..., Iterator[Any]]:
-        apply = operator(settings, *others)
-
-        def apply_or_die(key: tuple[str], frames: Iterator[Any], state: Any) -> Iterator[Any]:
-            if killer.takes_flag():
-                killer.kill()
-            yield from apply(key, frames, state)
-
-        return apply_or_die
-
     streaming.job.run.batch_writer = killing_writer  # type: ignore[assignment]
-    streaming.job.run.operator = killing_operator  # type: ignore[assignment]
     return run_job(arguments)
 
 
