@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,26 +52,6 @@ class Installed:
             timeout=300,
             check=False,
         )
-
-    @contextmanager
-    def running(self, *command: str, cwd: Path, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [self.bin / command[0], *command[1:]],
-                cwd=cwd,
-                env=self.environment | environment,
-                stdout=output,
-                stderr=output,
-            )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                try:
-                    process.wait(180)
-                finally:
-                    process.kill()
 
 
 @pytest.fixture(scope="session")

@@ -6,22 +6,13 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
-from kafka.structs import OffsetAndMetadata
-
-from streaming.tables import LakeReader
 
 if TYPE_CHECKING:
     from tests.installed import Installed
@@ -141,65 +132,3 @@ def test_a_strategy_in_the_working_folder_is_found_by_pythonpath_and_not_without
     ]
     assert answers[0] == {"assignment": {"a": [["t", 0]]}}
     assert "error" in answers[1]
-
-
-def _until(true: Callable[[], object], process: subprocess.Popen[bytes], log: Path, seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    pause = threading.Event()
-    while not true():
-        assert process.poll() is None, log.read_text("utf-8", "replace")[-4000:]
-        assert time.monotonic() < deadline, log.read_text("utf-8", "replace")[-4000:]
-        pause.wait(0.5)
-
-
-def _has_rounds(lake: Path) -> bool:
-    return LakeReader(lake).count("rounds") > 0
-
-
-@pytest.fixture
-def observed(bootstrap: str, unique: str) -> dict[str, str]:
-    """Settings of a cluster with this test's own topics and group. (Without a group there would be no offsets log.)"""
-    watched = TopicPartition(unique, 0)
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    admin.create_topics([NewTopic(unique, num_partitions=1, replication_factor=1)])
-    admin.close()
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=unique, enable_auto_commit=False)
-    consumer.assign([watched])
-    consumer.commit({watched: OffsetAndMetadata(0, "", -1)})
-    consumer.close()
-    return {
-        "EVENKEEL_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
-        "EVENKEEL_PROBE__INTERVAL_MS": "2000",
-        "EVENKEEL_PROBE__EVENTS_TOPIC": f"{unique}.events",
-        "EVENKEEL_PROBE__ROUNDS_TOPIC": f"{unique}.rounds",
-        "EVENKEEL_JOB__TRIGGER_MS": "2000",
-        # (Only this test's: the broker has many others.)
-        "EVENKEEL_FILTERS__GROUPS": json.dumps([unique]),
-    }
-
-
-@pytest.mark.kafka
-@pytest.mark.spark
-@pytest.mark.soak  # tests/up/test_up.py starts the same job
-def test_run_writes_its_first_rows_alone_on_its_lake_and_nothing_of_the_working_folder_is_imported(
-    installed: Installed, elsewhere: Path, tmp_path: Path, observed: dict[str, str]
-) -> None:
-    lake = tmp_path / "lake"
-    with (
-        installed.running("evenkeel", "probe", cwd=elsewhere, log=tmp_path / "probe.log", **observed),
-        installed.running(
-            "evenkeel", "run", "--lake", str(lake), cwd=elsewhere, log=tmp_path / "job.log", **observed
-        ) as job,
-    ):
-        _until(lambda: _has_rounds(lake), job, tmp_path / "job.log")
-        second = installed.run("evenkeel", "run", "--lake", str(lake), cwd=elsewhere, **observed)
-        assert second.returncode == 2
-        assert second.stderr.startswith(
-            f"Another job for the cluster 'default' with the lake {lake} runs (process {job.pid} on "
-        )
-        job.send_signal(signal.SIGINT)
-        assert job.wait(180) == 0
-    said = (tmp_path / "job.log").read_text("utf-8", "replace")
-    assert "Traceback" not in said
-    assert "watching cluster default" in said
-    assert not (elsewhere / "trapped").exists()
