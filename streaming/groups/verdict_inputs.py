@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -88,7 +89,8 @@ VerdictInputs = ClientInputs | ServerInputs | AllocateInputs
 
 def pack_inputs(inputs: VerdictInputs) -> bytes | None:
     """The line of `evenkeel assign`, compressed (zlib); None when it is beyond `LINE_MAX` or `PACKED_MAX`."""
-    return None if _is_too_long(inputs) else pack_line(_line(inputs))
+    is_too_long = any(size > LINE_MAX for size in accumulate(_least_sizes(inputs)))
+    return None if is_too_long else pack_line(_line(inputs))
 
 
 def pack_line(question: Mapping[str, Any]) -> bytes | None:
@@ -130,16 +132,6 @@ def _line(inputs: VerdictInputs) -> dict[str, Any]:
     if isinstance(inputs, ServerInputs):
         return write_server_line(inputs.strategy, inputs.group, inputs.release)
     return write_client_line(inputs.strategy, inputs.group, inputs.library, inputs.partition_racks)
-
-
-def _is_too_long(inputs: VerdictInputs) -> bool:
-    """Whether the line is certain to exceed `LINE_MAX`; looks at no more members than needed."""
-    size = 0
-    for least in _least_sizes(inputs):
-        size += least
-        if size > LINE_MAX:
-            return True
-    return False
 
 
 def _least_sizes(inputs: VerdictInputs) -> Iterator[int]:

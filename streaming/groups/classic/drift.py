@@ -77,6 +77,13 @@ _FIRST_SEEN_MS = 60_000
 # The assignors' kinds of violation as kinds of drift (docs/verdicts.md).
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
 
+# What drifted partitions of these kinds break, the gravest first.
+_INVARIANTS: Final = {
+    "doubly_assigned": "partitions have two owners",
+    NOT_SUBSCRIBED: "members own partitions of topics that they do not subscribe to",
+    MISPLACED: "members own partitions that do not exist",
+}
+
 # Kinds of decisions that no leader made, with the reason why they are not recomputed.
 _BY_NO_LEADER: Final = {
     "migration": "the group was downgraded from the KIP-848 protocol: the broker made this assignment",
@@ -183,7 +190,9 @@ def _judge(
     is_dated = not (record.seen and record.decided_after < 0)
     broken = _broken(decision, actual, counts if settled and is_dated else {})
     if broken:
-        return Verdict(DRIFTED, _reason_of(broken), basis=INVARIANT, drifted=broken)
+        kinds = {found.kind for found in broken}
+        reason = next(reason for kind, reason in _INVARIANTS.items() if kind in kinds)
+        return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=broken)
     member = undecodable(record)
     if member is not None:
         return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
@@ -354,15 +363,4 @@ def _broken(
             actual=tuple(dict.fromkeys(who[v.topic][v.partition])),
         )
         for v in {(v.topic, v.partition, v.kind): v for v in found}.values()
-    )
-
-
-def _reason_of(broken: Sequence[DriftedPartition]) -> str:
-    kinds = {found.kind for found in broken}
-    if "doubly_assigned" in kinds:
-        return "partitions have two owners"
-    return (
-        "members own partitions of topics that they do not subscribe to"
-        if NOT_SUBSCRIBED in kinds
-        else ("members own partitions that do not exist")
     )

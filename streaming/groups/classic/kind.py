@@ -25,7 +25,7 @@ from streaming.groups.classic.membership import (
 from streaming.groups.classic.state import Transfer
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import idle_members
-from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, found_before, some, unexplained
+from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, found_before, unexplained
 from streaming.groups.kind import Kind, Ownership
 from streaming.groups.modern.verdicts import modern_verdict
 from streaming.groups.state import GroupState
@@ -156,8 +156,7 @@ def _membership_findings(
     unseen = sorted(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
-    if unseen:
-        found.append(FindingAtRound("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
+    found += finding_of("topic_not_visible", "subscribed, but not visible", [(now, topic) for topic in unseen])
     found.extend(_odd_owners(state, record, shown, decided, config))
 
     # While the offsets log is blocked, there may be a newer generation: nothing becomes graver than it was.
@@ -189,8 +188,7 @@ def _membership_findings(
             holes = sum(1 for p in known if p not in of_topic and p not in moving)
             if holes:
                 orphaned.append((decided, f"{topic[:200]} ({counted(holes, 'partition')})"))
-    if stale:
-        found.append(finding_of("stale_metadata", "new partitions that the leader has not seen", stale))
+    found += finding_of("stale_metadata", "new partitions that the leader has not seen", stale)
 
     count = sum(map(len, partitions_pending_handover.values()))
     if count and state.classic.transfer is not None:
@@ -200,8 +198,7 @@ def _membership_findings(
             found.append(FindingAtRound("partitions_pending_handover", given_up, detail))
         else:
             orphaned.append((given_up, detail))
-    if orphaned:
-        found.append(finding_of("unassigned", "partitions without an owner", orphaned))
+    found += finding_of("unassigned", "partitions without an owner", orphaned)
     # Who waits for a partition will get it, and one without an owner is the graver finding.
     if settled and not (count or orphaned or stale):
         found.extend(_idle_members(record, shown, decided))
@@ -238,8 +235,7 @@ def _odd_owners(
         ("no_such_partition", "assigned, but the topic has no such partitions", beyond),
     ):
         where = [(decided, f"{topic[:200]} ({counted(n, 'partition')})") for topic, n in sorted(counts.items()) if n]
-        if where:
-            yield finding_of(name, what, where)
+        yield from finding_of(name, what, where)
 
 
 def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:

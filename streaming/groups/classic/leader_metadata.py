@@ -75,12 +75,13 @@ class SeenCounts:
 
 def seen_counts(state: GroupState, decision: ClassicDecision, config: GroupConfig) -> dict[str, SeenCounts]:
     """The counts of each subscribed or assigned topic; topics that no round has shown are missing."""
-    horizon = decision.earliest - config.metadata_grace_ms
-    return {
-        topic: _of_topic(state.topics[topic], horizon, leader)
-        for topic, leader in leader_counts(decision.record).items()
-        if topic in state.topics
-    }
+    horizon, found = decision.earliest - config.metadata_grace_ms, {}
+    for topic, leader in leader_counts(decision.record).items():
+        known = state.topics.get(topic)
+        if known is not None:
+            complete = known.since <= horizon and known.renewed <= horizon
+            found[topic] = SeenCounts(counts_from(known, horizon), known.counts[-1].count, complete, leader)
+    return found
 
 
 def is_far_beyond(count: int, seen: int) -> bool:
@@ -127,15 +128,6 @@ def _options(
         others = [c for c in sorted(seen[topic]) if (held_back and count < c <= most) or c < count <= most]
         options.append([*likely[topic], *others] if count in seen[topic] else [*others, *likely[topic]])
     return options
-
-
-def _of_topic(known: TopicState, horizon: int, leader: int) -> SeenCounts:
-    return SeenCounts(
-        seen=counts_from(known, horizon),
-        newest=known.counts[-1].count,
-        complete=known.since <= horizon and known.renewed <= horizon,
-        leader=leader,
-    )
 
 
 # A rolling restart changes the racks twice per broker. An entry dropped too early may turn an `identical` into an

@@ -40,9 +40,10 @@ def some(texts: Sequence[str]) -> str:
     return ", ".join(text[:_LONGEST] for text in texts[:_NAMED]) + more
 
 
-def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> FindingAtRound:
-    """One finding about several places, each with the time since which it holds there."""
-    return FindingAtRound(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
+def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> list[FindingAtRound]:
+    """One finding about several places, each with the time since which it holds there; none without a place."""
+    text = f"{what}: {some([text for _, text in where])}"
+    return [FindingAtRound(name, min(since for since, _ in where), text)] if where else []
 
 
 def unexplained(verdict: StandingVerdict | None, now: int) -> list[FindingAtRound]:

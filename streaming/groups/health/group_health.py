@@ -20,7 +20,7 @@ from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.totals import Totals
 from streaming.groups.load.balance import end_member_load, weigh_again, write_member_load
 from streaming.groups.rows import Finding, GroupHealthRow, for_people, partition_column
-from streaming.groups.state import GroupState
+from streaming.groups.state import GroupState, LoadState
 from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
 from streaming.records import GroupObservation
 from streaming.times import day_of
@@ -108,11 +108,13 @@ def _health_row(
     config, verdict = context.config, membership.verdict
     configured = None if observation.configured is None else observation.configured.strategy
     told = None if ended else observation.state
-    oldest, loss = totals.unread_partition, totals.loss
+    loss = totals.loss
     in_danger = totals.total is not None and not totals.keeps_up
     last = loss.last if in_danger else None
-    load = state.load if not ended else None
-    optimal = load.imbalance_optimal if load is not None else None
+    load = state.load if state.load is not None and not ended else LoadState(-1, -1)
+    optimal_min, optimal_max = load.imbalance_optimal or (None, None)
+    behind_topic, behind_partition = totals.unread_partition or (None, None)
+    behind_most = _seconds_since(totals.unread_min, totals, state.clock.now)
     return GroupHealthRow(
         cluster=config.cluster,
         cluster_id=observation.cluster_id,
@@ -150,12 +152,10 @@ def _health_row(
         imbalance=membership.balance[0],
         imbalance_optimal=membership.balance[1],
         time_behind_seconds_min=_seconds_since(totals.unread_max, totals, state.clock.now),
-        time_behind_seconds_max=None
-        if totals.unread_reason is not None
-        else _seconds_since(totals.unread_min, totals, state.clock.now),
+        time_behind_seconds_max=behind_most if totals.unread_reason is None else None,
         time_behind_reason=oldest_unread.LAG_UNKNOWN if totals.total is None else totals.unread_reason,
-        time_behind_topic=for_people(oldest[0]) if oldest is not None else None,
-        time_behind_partition=oldest[1] if oldest is not None else None,
+        time_behind_topic=for_people(behind_topic) if behind_topic is not None else None,
+        time_behind_partition=behind_partition,
         drain_seconds=totals.drain_seconds,
         loses_data_in_seconds_min=_seconds_until(loss.not_before, state.clock.now)
         if in_danger and loss.open_reason is None
@@ -166,13 +166,13 @@ def _health_row(
         loses_data_partition=last.partition if last is not None else None,
         loses_data_retention_seconds=last.retention_ms / 1000 if last is not None else None,
         loses_data_by=loss.by if in_danger else None,
-        produced_per_second=load.produced_per_second if load is not None else None,
-        consumed_per_second=load.consumed_per_second if load is not None else None,
-        consumed_per_second_behind=load.consumed_per_second_behind if load is not None else None,
-        load_imbalance=load.imbalance if load is not None else None,
-        load_imbalance_optimal_min=optimal[0] if optimal is not None else None,
-        load_imbalance_optimal_max=optimal[1] if optimal is not None else None,
-        hot_partitions=load.hot_partitions if load is not None else None,
+        produced_per_second=load.produced_per_second,
+        consumed_per_second=load.consumed_per_second,
+        consumed_per_second_behind=load.consumed_per_second_behind,
+        load_imbalance=load.imbalance,
+        load_imbalance_optimal_min=optimal_min,
+        load_imbalance_optimal_max=optimal_max,
+        hot_partitions=load.hot_partitions,
         verdict_basis=verdict.basis,
     )
 

@@ -122,13 +122,9 @@ def _left_out(state: GroupState, observation: GroupObservation, config: GroupCon
         elif known < count and is_current and kept_as in state.findings:
             stale.append((since, f"{topic[:200]} ({known} to {count} partitions)"))
         found.append(FindingAtRound("unassigned", since, topic, kept_as, shown=False))
-    if unseen:
-        found.append(finding_of("topic_not_visible", "subscribed, but not visible", unseen))
-    if stale:
-        found.append(finding_of("stale_metadata", "new partitions that the coordinator's target does not have", stale))
-    if orphaned:
-        found.append(finding_of("unassigned", "partitions without an owner", orphaned))
-    return found
+    found += finding_of("topic_not_visible", "subscribed, but not visible", unseen)
+    found += finding_of("stale_metadata", "new partitions that the coordinator's target does not have", stale)
+    return found + finding_of("unassigned", "partitions without an owner", orphaned)
 
 
 def _idle(state: GroupState, observation: GroupObservation) -> list[FindingAtRound]:

@@ -11,7 +11,7 @@ be delayed by what-ifs that nobody asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -47,7 +47,7 @@ from streaming.groups.load.rates import known_load
 from streaming.groups.rows import WhatIfRow, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdict_inputs import ClientInputs
-from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
+from streaming.groups.verdicts import NOT_APPLICABLE, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
 
@@ -94,7 +94,8 @@ def await_verdict(
         The decision with this data.
     """
     most = max(_KEPT_MAX, config.what_if_max_size)
-    keeps = owned is not None and not first_half and _size(decision.record, owned) <= most
+    size = _partitions(decision.record, owned) * len(decision.record.members)
+    keeps = owned is not None and not first_half and size <= most
     waiting.append(
         msgspec.structs.replace(
             decision,
@@ -150,22 +151,17 @@ def what_if_rows(
     if verdict.verdict == NOT_APPLICABLE:
         return []
     row_of = partial(what_if_row, judged, observation, config)
-    rows: list[WhatIfRow] = []
     try:
         why_not = CROWDED if crowded else _why_not(decision, verdict, config)
         counts = _counts(state, decision, verdict, config) if why_not is None else {}
         why_not = why_not or too_large(sum(counts.values()), len(record.members), config)
-        racks = None if why_not else _racks(state, decision, verdict, counts, config)
-        least = _least_imbalance(state, decision)
-        with of_decision():
-            load = known_load(state.load, counts)
-            names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))
-            if why_not is None:
-                rows = list(_rows(row_of, decision, names, runs, verdict, counts, racks, least, load, config))
-            rows = with_load_optimal(rows, Group(tuple(map(subscription_of, record.members)), counts), load)
+        if why_not is None:
+            with of_decision():
+                names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))
+                return _rows(row_of, state, decision, names, verdict, counts, config)
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
-    return rows if why_not is None else [row_of(runs, runs=True, reason=why_not)]
+    return [row_of(runs, runs=True, reason=why_not)]
 
 
 def with_load_optimal(rows: list[WhatIfRow], group: Group, load: Load | str) -> list[WhatIfRow]:
@@ -267,10 +263,6 @@ def _partitions(record: MembershipRecord, owned: Owned | None) -> int:
     return max(assigned, before)
 
 
-def _size(record: MembershipRecord, owned: Owned | None) -> int:
-    return _partitions(record, owned) * len(record.members)
-
-
 def _counts(state: GroupState, decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -> Mapping[str, int]:
     """Partition counts at the decision: the verdict's, or else the best known ones.
 
@@ -300,52 +292,49 @@ def _racks(
     return newest_racks(state, counts) or None
 
 
-def _least_imbalance(state: GroupState, decision: ClassicDecision) -> float | None:
-    """The lowest possible imbalance with the counts that the assignment shows; None if not computed yet."""
-    newest = state.classic.current is not None and state.classic.current.record.record == decision.record.record
-    return state.classic.balance[1] if newest else None
-
-
 def _rows(
     row_of: Callable[..., WhatIfRow],
+    state: GroupState,
     decision: ClassicDecision,
     names: Iterable[str],
-    runs: str,
     verdict: Verdict,
     counts: Mapping[str, int],
-    racks: PartitionRacks | None,
-    least: float | None,
-    load: Load | str,
     config: GroupConfig,
-) -> Iterator[WhatIfRow]:
-    record, before = decision.record, decision.before
-    as_it_was = Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader)
-    had: Assignment = {member: dict(topics) for member, topics in (before or {}).items()}
-    if before is not None and counts == leader_counts(record):
-        bounds = Bounds(decision.partitions_moved_optimal, imbalance_optimal(as_it_was) if least is None else least)
-    else:
-        bounds = bounds_of(as_it_was, had)
+) -> list[WhatIfRow]:
+    record, runs = decision.record, decision.record.protocol
+    known_before = decision.before is not None
+    racks = _racks(state, decision, verdict, counts, config)
+    load = known_load(state.load, counts)
     weights = None if isinstance(load, str) else load
-    matched = verdict.library if verdict.on_running == IDENTICAL else None
-    client = JAVA if matched is None or matched == CUSTOM else parse_library(matched).name
+    group = Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader)
+    had: Assignment = {member: dict(topics) for member, topics in (decision.before or {}).items()}
+    if known_before and counts == leader_counts(record):
+        current, (_, least) = state.classic.current, state.classic.balance
+        is_newest = current is not None and current.record.record == record.record
+        least = imbalance_optimal(group) if least is None or not is_newest else least
+        bounds = Bounds(decision.partitions_moved_optimal, least)
+    else:
+        bounds = bounds_of(group, had)
+    rows = []
     for name in names:
-        library: str | None = matched
+        library = verdict.library
         found: Outcome | AssignorError
-        if name == runs and matched is not None:
-            found = outcome(as_it_was, had, assigned(record), bounds, weights)
+        if name == runs and library is not None:
+            found = outcome(group, had, assigned(record), bounds, weights)
         else:
-            strategy, as_library = _strategy(name, client, decision, config)
+            strategy, as_library = _strategy(name, verdict, decision, config)
             library = None if as_library is None else str(as_library)
             if isinstance(strategy, CannotTell):
                 found = strategy
             else:
-                asked = as_it_was if name == runs else _silent(as_it_was)
-                now = None if before is None else had
+                asked = group if name == runs else _silent(group)
+                now = had if known_before else None
                 found = what_if(
                     asked, [strategy], now, library=as_library, partition_racks=racks, load=weights, bounds=bounds
                 )[name]
         row = row_of(name, runs=name == runs, library=library)
-        yield with_result(row, found, bounds, load, known_before=before is not None)
+        rows.append(with_result(row, found, bounds, load, known_before=known_before))
+    return with_load_optimal(rows, group, load)
 
 
 def result_of(
@@ -363,9 +352,7 @@ def result_of(
         verdict: Its verdict on the strategy that runs.
         config: Settings.
     """
-    matched = verdict.library if verdict.on_running == IDENTICAL else None
-    client = JAVA if matched is None or matched == CUSTOM else parse_library(matched).name
-    strategy, library = _strategy(name, client, decision, config)
+    strategy, library = _strategy(name, verdict, decision, config)
     if isinstance(strategy, CannotTell) or library is None:
         return strategy if isinstance(strategy, CannotTell) else CannotTell(UNKNOWN_BEFORE)
     before: Assignment = {member: dict(topics) for member, topics in (decision.before or {}).items()}
@@ -394,12 +381,15 @@ def assigned(record: MembershipRecord) -> Assignment:
 
 
 def _strategy(
-    name: str, client: str, decision: ClassicDecision, config: GroupConfig
+    name: str, verdict: Verdict, decision: ClassicDecision, config: GroupConfig
 ) -> tuple[Strategy | CannotTell, Library | None]:
     """A strategy, or why its result is not known; and the library that it is computed as.
 
-    The library is the first release of its newest era in a client, or in Java if the client does not have it.
+    The library is the first release of its newest era in the client that the verdict found, or in Java if that is not
+    known or does not have the strategy.
     """
+    matched = verdict.library or JAVA
+    client = JAVA if matched == CUSTOM else parse_library(matched).name
     custom = config.custom.named(name)
     if custom is None and find_strategy(name) is None:
         return CannotTell(f"strategy {name[:100]!r} is not known"), None
