@@ -137,9 +137,8 @@ def classic_causes(
         evidence = "the selected protocol is another one"
         found.append(cause(STRATEGY_CHANGED, evidence, before=before.protocol, after=record.protocol))
     if follows:
-        partitions = sum(map(len, follows.values()))
-        were = "was" if partitions == 1 else "were"
-        evidence = f"{counted(partitions, 'partition')} that the previous decision freed {were} to be given on"
+        were = "was" if len(follows) == 1 else "were"
+        evidence = f"{counted(len(follows), 'partition')} that the previous decision freed {were} to be given on"
         found.append(cause(HANDOVER, evidence))
     if not found and not record.members:
         found.append(cause(UNKNOWN, "the group was empty before, too: members came and went in between"))
@@ -203,6 +202,6 @@ def _of_counts(state: GroupState, counts: Mapping[str, tuple[int, int]]) -> Iter
 def _counts(record: MembershipRecord, pending: Owners) -> dict[str, int]:
     """The leader's partition counts, including partitions that it has held back."""
     counts = leader_counts(record)
-    for topic, partitions in pending.items():
-        counts[topic] = max(counts.get(topic, 0), max(partitions, default=-1) + 1)
+    for topic, partition in pending:
+        counts[topic] = max(counts.get(topic, 0), partition + 1)
     return counts

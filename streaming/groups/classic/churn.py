@@ -117,7 +117,7 @@ def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> Chang
     owned = None if was is None else by_member(was)
     # A downgrade happens when the last KIP-848 member leaves; the rebalance that follows at once takes its partitions.
     gives_on = past.kind == "migration" or (past.kind == "rebalance" and record.protocol not in EAGER)
-    moves, pending = _compare(was, after, wanted_topics(record) if gives_on else None)
+    moves, pending = _compare(was, after, wanted_topics(record) if gives_on else frozenset())
     with of_record(len(state.classic.waiting), decides=past.decides):
         optimal = None if pending else _least_moves(owned, record)
         balance = balance_of(record)
@@ -158,7 +158,7 @@ def _churn_row(state: GroupState, record: MembershipRecord, past: Past, change: 
         replaced=change.replaced,
         partitions_moved=change.moves,
         partitions_moved_optimal=change.optimal,
-        partitions_pending_handover=sum(len(p) for p in change.pending.values()),
+        partitions_pending_handover=len(change.pending),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
@@ -190,25 +190,22 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
     close_members(state, tombstone.record, tombstone.record_time, context)
     if state.classic.current is not None and state.classic.tombstoned is None:
         state.classic.tombstoned = tombstone.record
-    state.classic.transfer = None
-    state.classic.cost = state.classic.rounds = None
+    state.classic.transfer = state.classic.cost = state.classic.rounds = None
     state.classic.unreadable = -1
     state.rebalances = None
     if state.elapsed < 0:
         state.classic.waiting = []
         state.stopped = []
-        for topic, partitions in list(state.partitions.items()):
-            left = {partition: known for partition, known in partitions.items() if known.committed >= 0}
-            state.partitions[topic] = left
-            if not left:
-                del state.partitions[topic]
+        left = {
+            topic: {partition: known for partition, known in partitions.items() if known.committed >= 0}
+            for topic, partitions in state.partitions.items()
+        }
+        state.partitions = {topic: partitions for topic, partitions in left.items() if partitions}
 
 
 def _only_in(one: MembershipRecord | None, other: MembershipRecord | None, without: set[str]) -> tuple[str, ...]:
-    if one is None:
-        return ()
-    known = {m.member_id for m in other.members} if other is not None else set()
-    return tuple(m.member_id for m in one.members if m.member_id not in known and m.member_id not in without)
+    known = without | {member.member_id for member in (other.members if other is not None else ())}
+    return tuple(m.member_id for m in (one.members if one is not None else ()) if m.member_id not in known)
 
 
 def _owners_before(
@@ -223,15 +220,10 @@ def _owners_before(
     owners = owners_of(before, record)
     if owners is None:
         return None
-    if transfer is not None:
-        for topic, partitions in transfer.owners.items():
-            of_topic = owners.setdefault(topic, {})
-            for partition, owner in partitions.items():
-                of_topic.setdefault(partition, owner)
-    if replaced:
-        new = {r.old_member_id: r.new_member_id for r in replaced}
-        owners = {t: {p: new.get(m, m) for p, m in of_topic.items()} for t, of_topic in owners.items()}
-    return owners
+    for partition, owner in (transfer.owners if transfer is not None else {}).items():
+        owners.setdefault(partition, owner)
+    new = {r.old_member_id: r.new_member_id for r in replaced}
+    return {partition: new.get(owner, owner) for partition, owner in owners.items()}
 
 
 def _may_have_been_in_transfer(
@@ -240,31 +232,22 @@ def _may_have_been_in_transfer(
     """Whether the previous decision may have taken its unowned partitions from an owner that was not seen."""
     if record.protocol in EAGER or not told.after_unseen or told.record.generation == 1:
         return False
-    return any(p not in was.get(topic, ()) for topic, partitions in (after or {}).items() for p in partitions)
+    return after is not None and not after.keys() <= was.keys()
 
 
-def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str] | None) -> tuple[int | None, Owners]:
+def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str]) -> tuple[int | None, Owners]:
     """Count moves, and find the partitions pending handover with their last owners.
 
     Args:
         was: Owners before; None when unknown.
         after: Owners after; None when unknown.
-        wanted: Topics still subscribed, whose unowned partitions are pending handover; None if no handover is expected.
+        wanted: Topics whose unowned partitions are pending handover.
     """
     if was is None or after is None:
         return None, {}
-    moves = 0
-    pending: Owners = {}
-    for topic, partitions in was.items():
-        now = after.get(topic, {})
-        for partition, owner in partitions.items():
-            new = now.get(partition)
-            if new is None:
-                if wanted is not None and topic in wanted:
-                    pending.setdefault(topic, {})[partition] = owner
-            elif new != owner:
-                moves += 1
-    return moves, pending
+    moves = sum(after.get(partition, owner) != owner for partition, owner in was.items())
+    pending = {partition: owner for partition, owner in was.items() if partition not in after}
+    return moves, {partition: owner for partition, owner in pending.items() if partition[0] in wanted}
 
 
 def _least_moves(owned: Owned | None, record: MembershipRecord) -> int | None:

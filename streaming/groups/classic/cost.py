@@ -39,7 +39,8 @@ What arrived meanwhile the group's next round shows (`delayed.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -59,7 +60,6 @@ from streaming.groups.delayed import (
     arrived_before,
     with_seconds,
 )
-from streaming.groups.lag.state import PartitionState
 from streaming.groups.rows import ChurnRow
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, Member, MembershipRecord
@@ -109,12 +109,8 @@ def stopped_unmoved(
     if protocol is None or was is None or after is None:
         return None
     if protocol == "eager":
-        return sum(
-            after.get(topic, {}).get(partition) == owner and owner not in replaced
-            for topic, partitions in was.items()
-            for partition, owner in partitions.items()
-        )
-    had = {owner for partitions in was.values() for owner in partitions.values()}
+        return sum(after.get(partition) == owner and owner not in replaced for partition, owner in was.items())
+    had = set(was.values())
     return 0 if all(m.owned for m in record.members if m.member_id in had and m.member_id not in replaced) else None
 
 
@@ -174,14 +170,11 @@ def _leaves_out(state: GroupState, was: Owners, after: Owners, record: Membershi
 
     Members that reported it had it when they joined; what they are to hand over counts for the next decision.
     """
-    reported = _kept(record)
     subscribed = owners_in(record).topics
     counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
     return any(
-        partition < counts.get(topic, partition + 1) and (topic, partition) not in reported
-        for topic, partitions in was.items()
-        if subscribed is None or topic in subscribed
-        for partition in partitions.keys() - after.get(topic, {}).keys()
+        partition < counts.get(topic, partition + 1) and (subscribed is None or topic in subscribed)
+        for topic, partition in was.keys() - after.keys() - _kept(record)
     )
 
 
@@ -219,11 +212,10 @@ def _affected_partitions(
     reported = _kept(record)
     reports = {m.member_id for m in record.members if (m.subscription_version or 0) >= _OWNED_SINCE}
     return [
-        (topic, partition)
-        for topic, partitions in after.items()
-        for partition, owner in partitions.items()
-        if (first := was.get(topic, {}).get(partition)) is not None
-        and (eager or first != owner or (known and owner in reports and (topic, partition) not in reported))
+        partition
+        for partition, owner in after.items()
+        if partition in was
+        and (eager or was[partition] != owner or (known and owner in reports and partition not in reported))
     ]
 
 
@@ -249,20 +241,20 @@ def _await_owners(
 ) -> OpenCost:
     """Begin to wait for the proof that the next owners of these partitions have them; `eager` if all gave up all."""
     alive = _rejoined(before, record) if eager else frozenset()
-    commits = _last_commits(state.partitions, was) if eager else {}
-    owners: dict[str, dict[tuple[int, bool], int]] = {}
-    for topic, partition in affected:
-        first = was[topic][partition]
-        known = state.partitions.get(topic, {}).get(partition)
-        committed = commits.get(first, -1) if eager else known.commit_time if known is not None else -1
+    commits: dict[str, int] = {}
+    for partition, owner in was.items() if eager else ():
+        commits[owner] = max(commits.get(owner, -1), _committed_at(state, partition))
+    owners: dict[str, Counter[tuple[int, bool]]] = {}
+    for partition in affected:
+        first = was[partition]
+        committed = commits.get(first, -1) if eager else _committed_at(state, partition)
         stop = min(record.record_time, max(before.record_time, committed))
-        of_owner = owners.setdefault(after[topic][partition], {})
-        of_owner[stop, first in alive] = of_owner.get((stop, first in alive), 0) + 1
+        owners.setdefault(after[partition], Counter())[stop, first in alive] += 1
     index = {name: number for number, name in enumerate(owners)}
     proofs: dict[str, dict[int, int]] = {}
-    for topic, partition in _all(after) if eager else affected:
-        if (name := after[topic][partition]) in index:
-            proofs.setdefault(topic, {})[partition] = index[name]
+    for topic, number in after if eager else affected:
+        if (name := after[topic, number]) in index:
+            proofs.setdefault(topic, {})[number] = index[name]
     waiting = [NextOwner([(at, count, seen) for (at, seen), count in stops.items()]) for stops in owners.values()]
     stable = state.classic.rounds.stable if state.classic.rounds is not None else None
     return OpenCost(row, waiting, proofs, record.record_time, stable)
@@ -355,15 +347,8 @@ def _rejoined(before: MembershipRecord, record: MembershipRecord) -> frozenset[s
     return frozenset(dynamic(before.members) & dynamic(record.members))
 
 
-def _last_commits(partitions: Mapping[str, Mapping[int, PartitionState]], owners: Owners) -> dict[str, int]:
-    last: dict[str, int] = {}
-    for topic, partition in _all(owners):
-        known = partitions.get(topic, {}).get(partition)
-        if known is not None:
-            owner = owners[topic][partition]
-            last[owner] = max(last.get(owner, -1), known.commit_time)
-    return last
-
-
-def _all(owners: Owners) -> Iterator[tuple[str, int]]:
-    return ((topic, partition) for topic, partitions in owners.items() for partition in partitions)
+def _committed_at(state: GroupState, partition: tuple[str, int]) -> int:
+    """Time of a partition's last commit, ms; -1 without one."""
+    topic, number = partition
+    known = state.partitions.get(topic, {}).get(number)
+    return known.commit_time if known is not None else -1

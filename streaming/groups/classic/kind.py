@@ -18,7 +18,6 @@ from streaming.groups.classic.membership import (
     is_consumer,
     leader_counts,
     owners_in,
-    owners_of,
     standing_members,
     wanted_topics,
 )
@@ -146,8 +145,8 @@ def _membership_findings(
 ) -> list[FindingAtRound]:
     now, passed = state.clock.now, state.clock.passed
     subscribed = wanted_topics(record)
-    owners = owners_of(record)
-    if owners is None:
+    owners = owners_in(record)
+    if record.members and not owners.are_known:
         return []
     found: list[FindingAtRound] = []
     current = state.classic.current
@@ -172,8 +171,8 @@ def _membership_findings(
         seen = shown.get(topic)
         if seen is None or seen.partitions is None:
             continue
-        of_topic = owners.get(topic, {})
-        moving = partitions_pending_handover.get(topic, frozenset())
+        of_topic = owners.by_partition.get(topic, {})
+        moving = partitions_pending_handover.get(topic, set())
         known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
         grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
         leads = next((m.topics or () for m in record.members if m.member_id == record.leader), None)
@@ -238,14 +237,13 @@ def _odd_owners(
         yield from finding_of(name, what, where)
 
 
-def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:
+def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, set[int]]:
     """Partitions pending handover that still exist, by topic."""
-    found = {}
-    for topic, owners in (transfer.owners if transfer is not None else {}).items():
+    found: dict[str, set[int]] = {}
+    for topic, partition in transfer.owners if transfer is not None else ():
         seen = shown.get(topic)
-        left = frozenset(p for p in owners if seen is not None and seen.partitions is not None and p < seen.partitions)
-        if left:
-            found[topic] = left
+        if seen is not None and partition < (seen.partitions or 0):
+            found.setdefault(topic, set()).add(partition)
     return found
 
 

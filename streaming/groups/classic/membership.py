@@ -16,7 +16,7 @@ from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
 
-Owners = dict[str, dict[int, str]]
+Owners = dict[tuple[str, int], str]
 """Member id by topic and partition."""
 
 # A record may claim partition 2,147,483,646, and recomputing a group of that size would stop the job. The largest group
@@ -66,13 +66,14 @@ def owners_of(record: MembershipRecord, beside: MembershipRecord | None = None) 
         return {}
     if not is_consumer(record) or any(member.assigned is None for member in record.members):
         return None
-    owners = {topic: {p: m.member_id for p, m in of.items()} for topic, of in owners_in(record).by_partition.items()}
-    if beside is not None and sum(counts_of(record) or ()) > sum(map(len, owners.values())):
+    by_topic = owners_in(record).by_partition
+    owners = {(topic, number): m.member_id for topic, of_topic in by_topic.items() for number, m in of_topic.items()}
+    if beside is not None and sum(counts_of(record) or ()) > len(owners):
         before_or_after = _all_owners(beside)
-        for (topic, partition), members in _all_owners(record).items():
-            staying = members & before_or_after.get((topic, partition), frozenset())
+        for partition, members in _all_owners(record).items():
+            staying = members & before_or_after.get(partition, frozenset())
             if staying:
-                owners[topic][partition] = min(staying)
+                owners[partition] = min(staying)
     return owners
 
 

@@ -62,7 +62,7 @@ class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
     record: int
     time: int
-    owners: dict[str, dict[int, str]]
+    owners: dict[tuple[str, int], str]
 
 
 NO_ROUND: Final = -1

@@ -64,9 +64,8 @@ configured strategy needs it, also where `what_if` is turned off."""
 def by_member(owners: Owners) -> Owned:
     """Owners before a decision, by member: the form that the measures need and the state keeps."""
     owned: dict[str, dict[str, list[int]]] = {}
-    for topic, partitions in owners.items():
-        for partition, owner in partitions.items():
-            owned.setdefault(owner, {}).setdefault(topic, []).append(partition)
+    for (topic, partition), owner in owners.items():
+        owned.setdefault(owner, {}).setdefault(topic, []).append(partition)
     return {member: {topic: tuple(of) for topic, of in topics.items()} for member, topics in owned.items()}
 
 
