@@ -17,7 +17,7 @@ from streaming.groups.rows import (
     TopicRow,
     encode_rows,
 )
-from streaming.groups.state import UnknownStateVersion, decode_reserved, decode_state, encode_reserved, encode_state
+from streaming.groups.state import UnknownStateVersion, decode_reserved, decode_state, encode_state
 from streaming.groups.verdict_inputs import unpack_inputs
 from streaming.groups.verdicts import CONFIGURED, DECLARED, INVARIANT, PROMISE, UNEXPLAINED
 
@@ -42,7 +42,6 @@ __all__ = [
     "custom_of",
     "decode_reserved",
     "decode_state",
-    "encode_reserved",
     "encode_rows",
     "encode_state",
     "queue_list",

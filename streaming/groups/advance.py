@@ -215,12 +215,8 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
     horizon = now - 2 * config.metadata_grace_ms
     for seen in observation.topics:
         count = seen.partitions or 0
-        known = state.topics.get(seen.topic)
-        if known is None:
-            known = TopicState([CountSeen(count, now, now)], now, seen.topic_id)
-            state.topics[seen.topic] = known
-            see_racks(known, seen, now, horizon)
-            continue
+        new = TopicState([CountSeen(count, now, now)], now, seen.topic_id)
+        known = state.topics.setdefault(seen.topic, new)
         see_racks(known, seen, now, horizon)
         newest = known.counts[-1]
         if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:

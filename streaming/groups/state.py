@@ -311,8 +311,8 @@ _DECODER = msgspec.msgpack.Decoder(GroupState)
 _State = TypeVar("_State", bound=msgspec.Struct)
 
 
-def encode_state(state: GroupState) -> tuple[int, bytes]:
-    """Pack a state: its version and its payload."""
+def encode_state(state: msgspec.Struct) -> tuple[int, bytes]:
+    """Pack the state of a group, or of a key that is not a group: its version and its payload."""
     return STATE_VERSION, _ENCODER.encode(state)
 
 
@@ -325,13 +325,8 @@ def decode_state(version: int, payload: bytes) -> GroupState:
     return _unpacked(version, payload, _DECODER)
 
 
-def encode_reserved(state: msgspec.Struct) -> tuple[int, bytes]:
-    """Pack the small state of a key that is not a group."""
-    return STATE_VERSION, _ENCODER.encode(state)
-
-
 def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_State]) -> _State:
-    """Unpack what `encode_reserved` wrote; an empty state when nothing is stored.
+    """Unpack the small state of a key that is not a group; an empty one when nothing is stored.
 
     Raises:
         UnknownStateVersion: Another release wrote it.

@@ -23,7 +23,6 @@ from streaming.groups import (
     custom_of,
     decode_reserved,
     decode_state,
-    encode_reserved,
     encode_rows,
     encode_state,
     queue_list,
@@ -112,14 +111,14 @@ def advance_key(
         observations = [item for payload in payloads for item in decode_cluster_topics(payload)]
         before = decode_reserved(state, ClusterTopicState) if state else None
         followed, rows = advance_topic(before, topic, observations, config.cluster)
-        return (encode_reserved(followed) if followed is not None else None), rows
+        return (encode_state(followed) if followed is not None else None), rows
     if key == ROUNDS_KEY:
         rounds = [item for payload in payloads for item in decode_closed_rounds(payload)]
         seen, rows = advance_rounds(decode_reserved(state, RoundsState), rounds, config.cluster)
-        return encode_reserved(seen), rows
+        return encode_state(seen), rows
     unreadable = [item for payload in payloads for item in decode_partition_inputs(payload)]
     counted, rows = advance_partition(decode_reserved(state, UnreadableState), unreadable, config.cluster)
-    return encode_reserved(counted), rows
+    return encode_state(counted), rows
 
 
 def operator(

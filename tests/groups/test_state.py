@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.groups import decode_reserved, decode_state, encode_reserved, encode_state
+from streaming.groups import decode_reserved, decode_state, encode_state
 from streaming.groups.state import STATE_VERSION, CountSeen, GroupState, TopicState, UnknownStateVersion, counts_from
 from streaming.log_health import RoundsState, UnreadableState
 from tests.groups import record_states
@@ -56,7 +56,7 @@ def test_a_state_of_another_version_is_refused_with_what_to_do(version: int) -> 
     with pytest.raises(UnknownStateVersion, match=r"run the release that wrote it$"):
         decode_state(version, encode_state(GroupState())[1])
     with pytest.raises(UnknownStateVersion, match="run the release that wrote it"):
-        decode_reserved((version, encode_reserved(RoundsState(5))[1]), RoundsState)
+        decode_reserved((version, encode_state(RoundsState(5))[1]), RoundsState)
 
 
 def test_a_state_with_more_fields_than_are_known_is_refused_wherever_they_stand() -> None:
@@ -66,7 +66,7 @@ def test_a_state_with_more_fields_than_are_known_is_refused_wherever_they_stand(
     fields[GroupState.__struct_fields__.index("partitions")]["x"][0].append(1)
     with pytest.raises(UnknownStateVersion):
         decode_state(STATE_VERSION, msgspec.msgpack.encode(fields))
-    _, reserved = encode_reserved(RoundsState(5))
+    _, reserved = encode_state(RoundsState(5))
     with pytest.raises(UnknownStateVersion):
         decode_reserved((STATE_VERSION, msgspec.msgpack.encode([*msgspec.msgpack.decode(reserved), 7])), RoundsState)
 
@@ -77,7 +77,7 @@ def test_each_struct_in_a_state_refuses_what_it_does_not_know() -> None:
 
 
 def test_the_state_of_a_reserved_key_comes_back() -> None:
-    assert decode_reserved(encode_reserved(RoundsState(5)), RoundsState) == RoundsState(5)
+    assert decode_reserved(encode_state(RoundsState(5)), RoundsState) == RoundsState(5)
     assert decode_reserved(None, UnreadableState) == UnreadableState()
 
 

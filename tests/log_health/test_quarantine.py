@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups import QuarantineRow, Rows, encode_reserved
+from streaming.groups import QuarantineRow, Rows, encode_state
 from streaming.log_health import UnreadableState, advance_partition
 from streaming.log_health import quarantine as quarantine_module
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
@@ -142,7 +142,7 @@ def test_what_is_remembered_stays_small_whatever_is_written() -> None:
         state, rows = advance_partition(state, [unreadable, make_quarantined(at, window=kind.window)], "test")
         assert len(rows.quarantine) <= 3
     assert len(state.counted) == 34
-    assert len(encode_reserved(state)[1]) < 34 * 34_000
+    assert len(encode_state(state)[1]) < 34 * 34_000
 
 
 def test_a_reason_is_one_short_line_whatever_names_it_holds() -> None:

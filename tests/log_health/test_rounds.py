@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from streaming.groups import OpenTransactionRow, Rows, decode_reserved, encode_reserved
+from streaming.groups import OpenTransactionRow, Rows, decode_reserved, encode_state
 from streaming.log_health import RoundsState, advance_rounds
 from streaming.records import ClosedRound, HeldPartition, decode_closed_rounds, encode_inputs
 from tests.log_health.made_round import SECOND, START, make_round
@@ -17,7 +17,7 @@ HOUR = 3_600
 def advanced(*batches: list[ClosedRound]) -> Rows:
     state, rows = RoundsState(), Rows()
     for batch in batches:
-        state = decode_reserved(encode_reserved(state), RoundsState)
+        state = decode_reserved(encode_state(state), RoundsState)
         state, more = advance_rounds(state, decode_closed_rounds(encode_inputs(batch)), "test")
         rows.rounds.extend(more.rounds)
         rows.gaps.extend(more.gaps)
@@ -113,7 +113,7 @@ def held(number: int, *holds: HeldPartition) -> ClosedRound:
 def rows_of(*batches: list[ClosedRound]) -> list[OpenTransactionRow]:
     state, found = RoundsState(), list[OpenTransactionRow]()
     for batch in batches:
-        state, rows = advance_rounds(decode_reserved(encode_reserved(state), RoundsState), batch, "test")
+        state, rows = advance_rounds(decode_reserved(encode_state(state), RoundsState), batch, "test")
         found += rows.open_transactions
     return found
 

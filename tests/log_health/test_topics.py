@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups import TopicRow, decode_reserved, encode_reserved, encode_rows
+from streaming.groups import TopicRow, decode_reserved, encode_rows, encode_state
 from streaming.log_health import ClusterTopicState, advance_topic
 from streaming.records import ClusterTopicObservation, decode_cluster_topics, encode_inputs
 from streaming.times import DAY_MS
@@ -52,7 +52,7 @@ def rows_of(*batches: list[ClusterTopicObservation]) -> list[TopicRow]:
     for batch in batches:
         state = decode_reserved(stored, ClusterTopicState) if stored is not None else None
         state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_inputs(batch)), "prod")
-        stored = encode_reserved(state) if state is not None else None
+        stored = encode_state(state) if state is not None else None
         found += rows.topics
     return found
 
@@ -248,7 +248,7 @@ def test_whatever_the_probe_sees_fits_the_table(batches: list[list[ClusterTopicO
     for batch in batches:
         state = decode_reserved(stored, ClusterTopicState) if stored is not None else None
         state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_inputs(batch)), "prod")
-        stored = encode_reserved(state) if state is not None else None
+        stored = encode_state(state) if state is not None else None
         tables = rows_by_table([encode_rows(rows)])
         assert sum(table.num_rows for table in tables.values()) == len(rows.topics)
         for row in rows.topics:

@@ -34,9 +34,9 @@ from streaming.groups.causes import (
     of_topics,
     subscription_changes,
 )
-from streaming.groups.modern.group import Before, ModernDecision, ModernGroup
+from streaming.groups.modern.group import Before, ModernDecision, ModernGroup, counts_in
 from streaming.groups.rows import Cause
-from streaming.records import CONSUMER, STREAMS, IdPartitions
+from streaming.records import CONSUMER, STREAMS
 
 
 def modern_causes(
@@ -77,7 +77,7 @@ def modern_causes(
         )
         # The hash of no topics is 0, like one that is not recorded: where nothing was assigned, a hash means topics.
         hashed = group.metadata_hash not in (0, before.metadata_hash) and (
-            before.metadata_hash != 0 or not _counts(decision.before or {})
+            before.metadata_hash != 0 or not counts_in((decision.before or {}).values())
         )
         changed = _changed_counts(decision, before, names, was, now, hashed=hashed)
         found += of_topics(PARTITIONS_CHANGED, changed, "the metadata of the topics changed, and its partitions did")
@@ -147,7 +147,7 @@ def _changed_counts(
         first = {topic_id: count or 0 for topic_id, _, count in before.topics.topics}
         second = {topic_id: count or 0 for topic_id, _, count in decision.topics.topics}
     elif hashed:
-        first, second = _counts(decision.before or {}), _counts(decision.targets)
+        first, second = counts_in((decision.before or {}).values()), counts_in(decision.targets.values())
     else:
         return []
     subscribed = {topic for topics in was.values() for topic in topics}
@@ -165,11 +165,3 @@ def _changed_counts(
         if grew or appeared or went:
             changes.append(TopicChange(name or topic_id, str(one), str(other)))
     return changes
-
-
-def _counts(targets: Mapping[str, IdPartitions]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for target in targets.values():
-        for topic_id, numbers in target:
-            counts[topic_id] = max(counts.get(topic_id, 0), max(numbers, default=-1) + 1)
-    return counts

@@ -208,6 +208,15 @@ def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
     return targets | {name: partitions for name, partitions in before.items() if partitions is not None}
 
 
+def counts_in(targets: Iterable[IdPartitions]) -> dict[str, int]:
+    """Partition counts by topic id as far as targets show them: the highest assigned partition plus one."""
+    counts: dict[str, int] = {}
+    for target in targets:
+        for topic_id, numbers in target:
+            counts[topic_id] = max(counts.get(topic_id, 0), max(numbers, default=-1) + 1)
+    return counts
+
+
 def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:
     """Names of the topics that a member subscribes to; None if its regular expression is not resolved yet.
 

@@ -25,7 +25,7 @@ from streaming.groups.health.activity import idle_members
 from streaming.groups.health.columns import FindingAtRound, finding_of, found_before, some, unexplained
 from streaming.groups.kind import Kind
 from streaming.groups.modern.decisions import follow, pass_over
-from streaming.groups.modern.group import ModernGroup, behind, newest_targets, subscriptions_of
+from streaming.groups.modern.group import ModernGroup, behind, counts_in, newest_targets, subscriptions_of
 from streaming.groups.modern.members import (
     close_modern_members,
     owners_now,
@@ -198,11 +198,11 @@ def _may_be_assigned(state: GroupState, topic: str, unseen_ids: Set[str]) -> boo
 
 def _known(group: ModernGroup) -> dict[str, int]:
     """How many partitions of each topic id the coordinator certainly knew when it made the target."""
-    known = {topic_id: count or 0 for topic_id, _, count in (group.topics.topics if group.topics is not None else ())}
-    for target in newest_targets(group).values():
-        for topic_id, numbers in target:
-            known[topic_id] = max(known.get(topic_id, 0), max(numbers, default=-1) + 1)
-    return known
+    shown = counts_in(newest_targets(group).values())
+    recorded = {
+        topic_id: count or 0 for topic_id, _, count in (group.topics.topics if group.topics is not None else ())
+    }
+    return {topic_id: max(recorded.get(topic_id, 0), shown.get(topic_id, 0)) for topic_id in recorded | shown}
 
 
 def _rebalance_timeout(group: ModernGroup) -> int:

@@ -40,7 +40,7 @@ from assignors.brokers import (
     names_in_hash_order,
 )
 from streaming.groups.context import GroupConfig, of_decision
-from streaming.groups.modern.group import ModernDecision
+from streaming.groups.modern.group import ModernDecision, counts_in
 from streaming.groups.modern.members import names_at
 from streaming.groups.state import GroupState, counts_from
 from streaming.groups.verdict_inputs import ServerInputs
@@ -66,10 +66,7 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
     if unknown is not None:
         return unknown
     ids = {name: topic_id for topic_id, name in names_at(state, decision).items()}
-    shown_of: dict[str, int] = {}
-    for target in decision.targets.values():
-        for topic_id, numbers in target:
-            shown_of[topic_id] = max(shown_of.get(topic_id, -1), max(numbers, default=-1))
+    counts_shown = counts_in(decision.targets.values())
     topics: dict[str, ServerTopic] = {}
     for name in sorted({name for listed in decision.different_subscriptions() for name in listed or ()}):
         known = state.topics.get(name)
@@ -77,19 +74,18 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
             if not config.watches_topic(name):
                 return f"topic {name[:100]!r} is excluded by the filters: its partition count is not known"
             return f"no round has shown topic {name[:100]!r}: its id is not known"
-        shown = shown_of.get(ids[name], -1)
+        shown = counts_shown.get(ids[name], 0)
         seen = counts_from(known, decision.record_time - config.metadata_grace_ms)
-        if shown + 1 not in seen:
+        if shown not in seen:
             counts = ", ".join(map(str, sorted(seen)))
-            return f"its target shows {shown + 1} partitions of topic {name[:100]!r}, rounds have seen {counts}"
-        if shown >= 0:
-            topics[name] = ServerTopic(ids[name], shown + 1)
+            return f"its target shows {shown} partitions of topic {name[:100]!r}, rounds have seen {counts}"
+        if shown:
+            topics[name] = ServerTopic(ids[name], shown)
     old = {new: before for before, new in decision.replaced}
     before = decision.before or {}
-    in_order: dict[tuple[str, ...], tuple[str, ...]] = {}
     try:
-        for listed in decision.different_subscriptions():
-            in_order[listed or ()] = tuple(names_in_hash_order(listed or ()))
+        subscriptions = [listed or () for listed in decision.different_subscriptions()]
+        in_order = {listed: tuple(names_in_hash_order(listed)) for listed in subscriptions}
         members = tuple(
             [
                 ServerMember(
@@ -145,11 +141,6 @@ def recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
         `identical` or `unverified`; never `drifted`, because the operator may run a custom assignor, or because the
         work exceeds the limit for one decision.
     """
-    with of_decision():
-        return _recompute_target(decision, asked)
-
-
-def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     actual = from_topics(decision.targets)
     strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
     unknown = [name for name in strategies if name not in known_server_strategies()]
@@ -158,28 +149,29 @@ def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     tried: set[tuple[str, str]] = set()
     cannot: str | None = None
     inputs: ServerInputs | None = None
-    for group in orders_of(decision, asked):
-        for strategy, release in product(strategies, ERAS):
-            given = ServerInputs(strategy, group, release)
-            inputs = inputs or given
-            try:
-                fits = same(assign_on_server(strategy, group, release), actual)
-            except LeaderWouldFail:
-                continue
-            except TooMuchWork as error:
-                cannot = cannot or (
-                    f"too large to recompute: with {len(asked.members):,} members and "
-                    f"{sum(topic.partitions for topic in asked.topics.values()):,} partitions {error.reason}"
-                )
-                continue
-            except AssignorError as error:
-                cannot = cannot or str(error)[:200]
-                continue
-            if not tried:
-                inputs = given
-            tried.add((strategy, release))
-            if fits:
-                return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried), inputs=given)
+    with of_decision():
+        for group in orders_of(decision, asked):
+            for strategy, release in product(strategies, ERAS):
+                given = ServerInputs(strategy, group, release)
+                inputs = inputs or given
+                try:
+                    fits = same(assign_on_server(strategy, group, release), actual)
+                except LeaderWouldFail:
+                    continue
+                except TooMuchWork as error:
+                    cannot = cannot or (
+                        f"too large to recompute: with {len(asked.members):,} members and "
+                        f"{sum(topic.partitions for topic in asked.topics.values()):,} partitions {error.reason}"
+                    )
+                    continue
+                except AssignorError as error:
+                    cannot = cannot or str(error)[:200]
+                    continue
+                if not tried:
+                    inputs = given
+                tried.add((strategy, release))
+                if fits:
+                    return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried), inputs=given)
     reason = (
         cannot or f"it fits none of {len(tried)} candidates; custom assignors and some member orders are not recomputed"
     )
@@ -240,10 +232,7 @@ def group_of_target(decision: ModernDecision, names: Mapping[str, str]) -> Group
         return None
     if decision.group_epoch != decision.epoch:
         return None
-    counts: dict[str, int] = {}
-    for target in decision.targets.values():
-        for topic_id, numbers in target:
-            counts[topic_id] = max(counts.get(topic_id, 0), max(numbers, default=-1) + 1)
+    counts = counts_in(decision.targets.values())
     subscriptions = _by_id(decision, counts, names)
     if subscriptions is None:
         return None
