@@ -19,7 +19,7 @@ from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
-from streaming.config import Settings
+from streaming.config import AlertSettings, Settings
 from streaming.lifecycle import room_log
 from streaming.notes import Mark, NoteBook
 
@@ -29,28 +29,28 @@ _LOG = room_log(__name__)
 class Heartbeat:
     """Asks a URL now and then, each time in a thread of its own: one that hangs holds up nothing."""
 
-    def __init__(self, url: str, every_s: float, timeout_s: float, steady: Callable[[], float]) -> None:
+    def __init__(self, alerts: AlertSettings, steady: Callable[[], float]) -> None:
         """Prepare.
 
         Args:
-            url: Asked with GET; it may contain a secret and is never logged.
-            every_s: At most this often.
-            timeout_s: For an answer.
+            alerts: Name the URL, which is asked with GET, may contain a secret and is never logged; none asks nobody.
             steady: Seconds that no change of the clock affects.
         """
-        self._url, self._every_s, self._timeout_s, self._steady = url, every_s, timeout_s, steady
+        self._url, self._every_s = alerts.heartbeat_url, alerts.heartbeat_every_ms / 1000
+        self._timeout_s, self._steady = alerts.timeout_ms / 1000, steady
         self._last = -math.inf
         self._failed = False
 
     def beat(self) -> None:
         """Ask, unless that was done a moment ago."""
-        if self._steady() - self._last >= self._every_s:
+        if self._url is not None and self._steady() - self._last >= self._every_s:
             self._last = self._steady()
-            threading.Thread(target=self._ask, daemon=True, name="heartbeat").start()
+            asking = threading.Thread(target=self._ask, args=(self._url.get_secret_value(),), daemon=True)
+            asking.start()
 
-    def _ask(self) -> None:
+    def _ask(self, url: str) -> None:
         try:
-            answer = requests.get(self._url, timeout=self._timeout_s)
+            answer = requests.get(url, timeout=self._timeout_s)
             trouble = None if answer.ok else f"it answered HTTP {answer.status_code}"
         except requests.RequestException as error:
             # Only the type: the text contains the URL.

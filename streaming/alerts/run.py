@@ -67,8 +67,8 @@ class Alerter:
         self._decisions: Decisions | None = None
         self._deliveries: Deliveries | None = None
         conditions = Conditions(rules)
-        feed = Feed(settings.lake, settings.cluster, conditions.columns, settings.job.heartbeat_ms)
-        events = EventFeed(settings.lake, settings.cluster, conditions.event_columns)
+        feed = Feed(settings.lake, settings.cluster, conditions.columns(), settings.job.heartbeat_ms)
+        events = EventFeed(settings.lake, settings.cluster, conditions.columns(of_events=True))
         self._judge = Judge(settings.cluster, rules, conditions, feed, events, self._alerts.look_back_ms)
         self._rounds = NewestRound(settings.lake, settings.cluster)
         self._upkeep = Upkeep(settings.lake, steady)
@@ -86,12 +86,7 @@ class Alerter:
         self._outgoing = Outgoing(settings, rules, targets, clock)
         self.wake = self._outgoing.wake
         """Set when a queue has an outcome to write."""
-        url, timeout_s = self._alerts.heartbeat_url, self._alerts.timeout_ms / 1000
-        self._heartbeat = (
-            None
-            if url is None
-            else Heartbeat(url.get_secret_value(), self._alerts.heartbeat_every_ms / 1000, timeout_s, steady)
-        )
+        self._heartbeat = Heartbeat(self._alerts, steady)
         self._beaten: int | None = None
 
     def __enter__(self) -> Alerter:
@@ -175,8 +170,7 @@ class Alerter:
             return
         self._beaten = judged
         self._outgoing.judged()
-        if self._heartbeat is not None:
-            self._heartbeat.beat()
+        self._heartbeat.beat()
 
     def run(self, stop: threading.Event) -> bool:
         """Poll until asked to stop; at once again when a queue has an outcome to write.

@@ -78,7 +78,7 @@ def replay(
     conditions = Conditions(kept)
     state = FiringState(cluster, {rule.name: rule for rule in kept})
     open_ones: dict[str, Occurrence] = {}
-    for chunk in Feed(lake, cluster, conditions.columns, heartbeat_ms).begin(None, since_ms, chunk_rounds):
+    for chunk in Feed(lake, cluster, conditions.columns(), heartbeat_ms).begin(None, since_ms, chunk_rounds):
         done.first = done.first or chunk.rounds[0].time
         done.last, done.rounds = chunk.rounds[-1].time, done.rounds + len(chunk.rounds)
         for observed in conditions.rounds(chunk, state.active):

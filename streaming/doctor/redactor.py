@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -51,7 +52,7 @@ class Redactor:
 
     def clean(self, line: CheckResult) -> CheckResult:
         """The line without secrets."""
-        return CheckResult(line.area, self.text(line.what), line.state, self.text(line.text))
+        return replace(line, what=self.text(line.what), text=self.text(line.text))
 
     def text(self, text: str) -> str:
         """A text without secrets."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final
 
@@ -125,8 +125,7 @@ def _run(check: Check, settings: Settings) -> tuple[list[CheckResult], bool]:
 
 def _print(line: CheckResult, console: Console, *, as_json: bool) -> None:
     if as_json:
-        document = {"area": line.area, "what": line.what, "state": line.state, "text": line.text}
-        console.out(json.dumps(document), highlight=False)
+        console.out(json.dumps(asdict(line)), highlight=False)
         return
     mark, style = _MARK[line.state]
     console.print(mark, style=style, end="  ", highlight=False)

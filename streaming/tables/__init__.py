@@ -43,7 +43,7 @@ from streaming.tables.schema import (
     Table,
     table_named,
 )
-from streaming.tables.sql import SqlError, parsed, reads, with_parameters
+from streaming.tables.sql import SqlError, nodes_of, parsed, reads, with_parameters
 
 __all__ = [
     "ADVICE_TABLES",
@@ -80,6 +80,7 @@ __all__ = [
     "limited",
     "named_to_arrow",
     "new_files",
+    "nodes_of",
     "note_lost",
     "parsed",
     "patiently",

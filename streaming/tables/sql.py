@@ -61,7 +61,7 @@ def reads(texts: Iterable[str]) -> list[Reads]:
         SqlError: One does not parse.
     """
     with in_memory() as connection:
-        return [_reads(list(_nodes(parsed(connection, sql)))) for sql in texts]
+        return [_reads(list(nodes_of(parsed(connection, sql)))) for sql in texts]
 
 
 def _reads(nodes: list[dict[str, Any]]) -> Reads:
@@ -74,10 +74,11 @@ def _reads(nodes: list[dict[str, Any]]) -> Reads:
     )
 
 
-def _nodes(tree: object) -> Iterator[dict[str, Any]]:
+def nodes_of(tree: object) -> Iterator[dict[str, Any]]:
+    """Every object in what `parsed` returns, or in a part of it."""
     if isinstance(tree, dict):
         yield tree
         tree = list(tree.values())
     if isinstance(tree, list):
         for part in tree:
-            yield from _nodes(part)
+            yield from nodes_of(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,17 +54,16 @@ class KnownDeliveries:
     skipped: frozenset[str]
     sent: Mapping[str, str]
 
-    def left(self, decided: Iterable[Transition], firing: Iterable[str]) -> list[Transition]:
+    def left(self, decided: Iterable[Transition], firing: Collection[str]) -> list[Transition]:
         """Transitions still to be sent, in order; from before it was a target only those that fire now (`firing`)."""
-        now = frozenset(firing)
         return [
             d
             for d in decided
-            if d.transition_id not in self.done and (d.decided_time >= self.added or d.alert_id in now)
+            if d.transition_id not in self.done and (d.decided_time >= self.added or d.alert_id in firing)
         ]
 
     def rerouted(
-        self, decided: Iterable[Transition], firing: Iterable[str], refusal: Callable[[Transition], str | None]
+        self, decided: Iterable[Transition], firing: Collection[str], refusal: Callable[[Transition], str | None]
     ) -> list[Transition]:
         """Transitions that an earlier run did not send here, of alerts that fire now and are to be sent here now.
 
@@ -75,11 +74,10 @@ class KnownDeliveries:
             firing: Occurrences that fire now.
             refusal: Why this target never gets a transition; None when it does.
         """
-        now = frozenset(firing)
         return [
             d
             for d in decided
-            if d.state == FIRING and d.transition_id in self.skipped and d.alert_id in now and refusal(d) is None
+            if d.state == FIRING and d.transition_id in self.skipped and d.alert_id in firing and refusal(d) is None
         ]
 
 

@@ -33,17 +33,8 @@ class Conditions:
         self._rules = tuple(rules)
         self._connection = connect()
 
-    @property
-    def columns(self) -> dict[str, frozenset[str]]:
-        """Columns that the rules over rounds read, by table."""
-        return self._columns(of_events=False)
-
-    @property
-    def event_columns(self) -> dict[str, frozenset[str]]:
-        """Columns that the rules over events read, by table."""
-        return self._columns(of_events=True)
-
-    def _columns(self, *, of_events: bool) -> dict[str, frozenset[str]]:
+    def columns(self, *, of_events: bool = False) -> dict[str, frozenset[str]]:
+        """Columns that the rules over rounds read, by table, or those over events."""
         found: dict[str, frozenset[str]] = {}
         for rule in self._rules:
             if rule.of_events is of_events:

@@ -10,7 +10,7 @@ In templates of messages and labels `{name}` stands for a value, and `{name:noun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from streaming.tables import SqlError, parsed
+from streaming.tables import SqlError, nodes_of, parsed
 from streaming.terminal import visible
 
 # Short names for the contents of nested columns; everything else is DuckDB's.
@@ -154,7 +154,7 @@ def _columns(
         names: Names that stand for values: columns of the row, parameters.
         inside: Macros that are being expanded.
     """
-    parts = list(_parts(tree))
+    parts = _parts(tree)
     own = {name for part in parts if part["class"] == "LAMBDA" for name in _named(part["lhs"])}
     found: set[str] = set()
     for part in parts:
@@ -174,15 +174,9 @@ def _columns(
     return found & names
 
 
-def _parts(tree: object) -> Iterator[dict[str, Any]]:
+def _parts(tree: object) -> list[dict[str, Any]]:
     """Every part of a parsed expression."""
-    if isinstance(tree, dict):
-        if tree.get("class") is not None:
-            yield tree
-        tree = [*tree.values()]
-    if isinstance(tree, list):
-        for part in tree:
-            yield from _parts(part)
+    return [node for node in nodes_of(tree) if node.get("class") is not None]
 
 
 def _named(tree: object) -> set[str]:
