@@ -230,10 +230,13 @@ def _bearer(token: SecretStr) -> bytes:
     return b"bearer " + token.get_secret_value().encode()
 
 
+_BLANKS: Final = " \t"
+
+
 def _given(header: str) -> bytes:
     scheme, _, rest = header.partition(" ")
-    # Starlette decodes headers as Latin-1.
-    return f"{scheme.lower()} {rest.strip()}".encode("latin-1")
+    # Starlette decodes headers as Latin-1, of which some letters are blanks to Python.
+    return f"{scheme.lower()} {rest.strip(_BLANKS)}".encode("latin-1")
 
 
 def _host(header: str) -> str:
