@@ -32,7 +32,8 @@ from assignors.clients.possible_leaders import (
     topics_without_metadata,
     with_hidden_inputs,
 )
-from assignors.clients.sticky import claimed_partitions
+from assignors.clients.sticky.claims import claimed_partitions
+from assignors.context import Work, at_most, spend
 from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
 from assignors.exceptions import (
     AssignorError,
@@ -65,10 +66,9 @@ from assignors.measures.measure import (
     optimal_moves,
 )
 from assignors.measures.outcomes import Bounds, Outcome, what_if
-from assignors.model import Group, Subscription
+from assignors.model import Group, PartitionRacks, Subscription
 from assignors.registry import assign, find_strategy, known_strategies, strategy_named
-from assignors.strategy import CUSTOM, JAVA, Era, Library, PartitionRacks, Strategy, parse_library
-from assignors.work import Work, at_most, spend
+from assignors.strategy import CUSTOM, JAVA, Era, Library, Strategy, parse_library
 
 __all__ = [
     "BEYOND_COUNT",

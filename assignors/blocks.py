@@ -6,14 +6,24 @@ same blocks of all topics of one size, so a million partitions are a few thousan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from assignors.assignment import Assignment, Partitions
+from assignors.context import note
 from assignors.model import Subscription, topics_listed
+from assignors.steps import CutIntoBlocks
 
 _Topic = TypeVar("_Topic")
+
+
+class _HasId(Protocol):
+    @property
+    def member_id(self) -> str: ...
+
+
+_Member = TypeVar("_Member", bound=_HasId)
 
 Blocks = Sequence[tuple[str, Partitions]]
 """Partitions of one topic by member id; members without any are left out."""
@@ -50,12 +60,57 @@ def in_blocks(
     return result
 
 
-def group_by_kind(topics: Iterable[tuple[str, Hashable]]) -> list[list[str]]:
-    """Topics with the same key together, in the order of their first ones."""
-    alike: dict[Hashable, list[str]] = {}
-    for topic, kind in topics:
-        alike.setdefault(kind, []).append(topic)
-    return list(alike.values())
+def cut(
+    member_ids: Iterable[str],
+    counts: Mapping[str, int],
+    takers: Mapping[str, Sequence[_Member]],
+    *,
+    last_block_only: bool = False,
+    listed: Mapping[str, Sequence[_Member]] | None = None,
+) -> Assignment:
+    """Give the k-th taker of each topic its k-th block of partitions, the first ones larger.
+
+    A member listed twice is next to itself, so its blocks join.
+
+    Args:
+        member_ids: All members, in the order of the result.
+        counts: Partition counts by topic.
+        takers: Subscribers of each topic in the leader's order; topics with the same ones share a list.
+        last_block_only: Whether a member's later block replaces its earlier one instead, whose partitions then stay
+            unassigned (kafka-python).
+        listed: All subscribers, where the leader forgets some.
+    """
+
+    def blocks(topic: str) -> Blocks:
+        of_topic = takers[topic]
+        quota, larger = divmod(counts[topic], len(of_topic))
+        found: dict[str, Partitions] = {}
+        start = stop = 0
+        before = None
+        for position, member in enumerate(of_topic):
+            if member is not before or last_block_only:
+                start = stop
+            stop += quota + (position < larger)
+            if stop > start:
+                found[member.member_id] = range(start, stop)
+            elif last_block_only:
+                found.pop(member.member_id, None)
+            before = member
+        return list(found.items())
+
+    def steps() -> Iterable[CutIntoBlocks]:
+        alike: dict[Hashable, list[str]] = {}
+        for topic, kind in topics:
+            alike.setdefault(kind, []).append(topic)
+        for names in alike.values():
+            ids = [member.member_id for member in takers[names[0]]]
+            everybody = {member.member_id for member in (listed or takers)[names[0]]}
+            left_out = sorted(everybody.difference(ids))
+            yield CutIntoBlocks.of(names, counts[names[0]], ids, blocks(names[0]), left_out)
+
+    topics = [(topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic)]
+    note(steps)
+    return in_blocks(member_ids, topics, blocks)
 
 
 def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str, list[Subscription]]:
@@ -63,7 +118,11 @@ def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str,
 
     Topics with the same subscribers share one list.
     """
-    places = places_by_topic(topics_listed(members), dict.fromkeys if once else tuple)
+    return members_at(places_by_topic(topics_listed(members), dict.fromkeys if once else tuple), members)
+
+
+def members_at(places: Mapping[str, list[int]], members: Sequence[_Member]) -> dict[str, list[_Member]]:
+    """The members at the places that each topic has; topics that share a list of places share one of members."""
     lists = {id(of_topic): of_topic for of_topic in places.values()}
     takers = {shared: [members[position] for position in of_topic] for shared, of_topic in lists.items()}
     return {topic: takers[id(of_topic)] for topic, of_topic in places.items()}

@@ -22,9 +22,9 @@ from typing import Any
 from assignors.assignment import Assignment, Partitions
 from assignors.exceptions import BadStrategy, CannotTell
 from assignors.measures.invariants import DOUBLY_ASSIGNED, violations
-from assignors.model import Group
+from assignors.model import Group, PartitionRacks
 from assignors.registry import known_strategies
-from assignors.strategy import CUSTOM, Era, PartitionRacks, Strategy
+from assignors.strategy import CUSTOM, Era, Strategy, refusing
 
 ENTRY_POINTS = "evenkeel.assignors"
 """Group of the entry points: the name is the strategy's, the object is a class or a function."""
@@ -120,28 +120,20 @@ def custom_strategies(configured: Iterable[CustomStrategy] = ()) -> CustomStrate
 
 @lru_cache(maxsize=256)
 def _loaded(custom: CustomStrategy) -> Strategy:
+    recompute, deterministic = None, True
     try:
         found = custom._find()  # noqa: SLF001 - of this module
         made = found() if isinstance(found, type) else found
         assign = getattr(made, "assign", made)
-        deterministic = bool(
-            getattr(made, "deterministic", True) if custom.deterministic is None else custom.deterministic
-        )
+        said = getattr(made, "deterministic", True) if custom.deterministic is None else custom.deterministic
+        deterministic = bool(said)
     except _FAILURES as error:
-        return _broken(custom, f"cannot be loaded: {_in_a_line(error)}")
-    if not callable(assign):
-        return _broken(custom, f"is a {type(made).__name__}, neither a class nor a function")
-    return Strategy(
-        custom.name, (Era(CUSTOM, _guarded(custom.name, assign), since=(0,)),), "", deterministic=deterministic
-    )
-
-
-def _broken(custom: CustomStrategy, reason: str) -> Strategy:
-    def refuse(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-        message = f"custom strategy {custom.name!r} {reason}"
-        raise CannotTell(message[:_LONGEST_REASON])
-
-    return Strategy(custom.name, (Era(CUSTOM, refuse, since=(0,)),), "")
+        reason = f"cannot be loaded: {_in_a_line(error)}"
+    else:
+        reason = f"is a {type(made).__name__}, neither a class nor a function"
+        recompute = _guarded(custom.name, assign) if callable(assign) else None
+    recompute = recompute or refusing(f"custom strategy {custom.name!r} {reason}"[:_LONGEST_REASON])
+    return Strategy(custom.name, (Era(CUSTOM, recompute, since=(0,)),), "", deterministic=deterministic)
 
 
 def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, PartitionRacks | None], Assignment]:

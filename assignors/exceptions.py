@@ -56,7 +56,7 @@ class CannotTell(AssignorError):
     def admits(self, actual: Assignment) -> bool:
         """Whether an assignment is one of the possible results, also where these are too many to list.
 
-        False says nothing if the possible results are unknown. It may cost work (`assignors.work`).
+        False says nothing if the possible results are unknown. It may cost work (`assignors.context`).
         """
         return any(same(possible, actual) for possible in self.possible) or (
             self._recognises is not None and self._recognises(actual)
@@ -64,7 +64,7 @@ class CannotTell(AssignorError):
 
 
 class TooMuchWork(CannotTell):
-    """The computation would take more units of work than the caller allows (`assignors.work`)."""
+    """The computation would take more units of work than the caller allows (`assignors.context`)."""
 
 
 class LeaderWouldFail(AssignorError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from assignors.assignment import Assignment
 from assignors.exceptions import BadGroup
 
 TopicPartitions = Sequence[tuple[str, tuple[int, ...]]]
@@ -108,3 +109,10 @@ def require_counts(counts: Mapping[str, int]) -> None:
     if total > MAX_PARTITIONS:
         message = f"The group's topics have {total} partitions in total: the limit is {MAX_PARTITIONS}."
         raise BadGroup(message)
+
+
+PartitionRacks = Mapping[str, Sequence[Sequence[str]]]
+"""Racks of the replicas of each partition, by topic: racks[topic][partition] lists them, in any order."""
+
+Recompute = Callable[[Group, PartitionRacks | None], Assignment]
+"""Computes the assignment of a leader of one era; raises CannotTell or LeaderWouldFail (assignors.exceptions)."""

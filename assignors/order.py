@@ -11,20 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, filterfalse, groupby, pairwise
 from operator import attrgetter
 
+from assignors.context import note
 from assignors.exceptions import CannotTell
 from assignors.model import Subscription
 from assignors.steps import Ordered
-from assignors.trace import note
 
 
 def utf16(text: str) -> bytes:
     """Sort key for Java's string order (`String.compareTo`)."""
     return text.encode("utf-16-be", "surrogatepass")
-
-
-def utf8(text: str) -> bytes:
-    """Sort key for the byte order of C and Go."""
-    return text.encode("utf-8", "surrogatepass")
 
 
 def sorted_utf16(texts: Iterable[str]) -> list[str]:
@@ -55,7 +50,7 @@ def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:
     Raises:
         CannotTell: Two members share an instance id.
     """
-    return _noted("franz-go", _static_first(members, utf8))
+    return _noted("franz-go", _static_first(members, str))
 
 
 def by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
@@ -112,7 +107,7 @@ def _is_static(member: Subscription) -> bool:
     return member.group_instance_id is not None
 
 
-def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes]) -> list[Subscription]:
+def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes | str]) -> list[Subscription]:
     static = list(filter(_is_static, members))
     if not static:
         return sorted(members, key=lambda member: key(member.member_id))

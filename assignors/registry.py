@@ -9,27 +9,10 @@ from assignors.assignment import Assignment
 from assignors.clients import other_clients, roundrobin
 from assignors.clients import range as ranges
 from assignors.clients.sticky import java, kafka_python, librdkafka, own_algorithms
-from assignors.exceptions import CannotTell, UnknownStrategy
-from assignors.model import Group
-from assignors.strategy import (
-    JAVA,
-    KAFKA_PYTHON,
-    Era,
-    Library,
-    PartitionRacks,
-    Recompute,
-    Release,
-    Strategy,
-    parse_library,
-)
-from assignors.work import is_limited, spend
-
-
-def _not_recomputed(reason: str) -> Recompute:
-    def refuse(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-        raise CannotTell(reason)
-
-    return refuse
+from assignors.context import is_limited, spend
+from assignors.exceptions import UnknownStrategy
+from assignors.model import Group, PartitionRacks
+from assignors.strategy import JAVA, KAFKA_PYTHON, Era, Library, Release, Strategy, parse_library, refusing
 
 
 def _of_java(releases: tuple[Release, ...], *, cooperative: bool) -> tuple[Era, ...]:
@@ -93,14 +76,14 @@ STICKY = Strategy(
     eras=(
         Era(
             JAVA,
-            _not_recomputed("Java's sticky before 2.4 is another class, which is not recomputed"),
+            refusing("Java's sticky before 2.4 is another class, which is not recomputed"),
             since=(0, 11),
             before=(2, 4),
         ),
         *_of_java(java.OF_STICKY, cooperative=False),
         Era(
             KAFKA_PYTHON,
-            _not_recomputed("kafka-python's sticky before 3.0 is not recomputed"),
+            refusing("kafka-python's sticky before 3.0 is not recomputed"),
             since=(2, 0),
             before=(3,),
         ),
@@ -119,7 +102,7 @@ COOPERATIVE_STICKY = Strategy(
         *_of_java(java.OF_COOPERATIVE, cooperative=True),
         Era(
             "librdkafka",
-            _not_recomputed("librdkafka before 2.2 has another cooperative-sticky, which is not recomputed"),
+            refusing("librdkafka before 2.2 has another cooperative-sticky, which is not recomputed"),
             since=(1, 6),
             before=(2, 2),
         ),
@@ -194,7 +177,7 @@ def assign(
         UnknownStrategy: The strategy is not registered.
         UnknownLibrary: The text cannot be parsed as a library.
         CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` if the work would exceed a
-            limit (`assignors.work`).
+            limit (`assignors.context`).
         LeaderWouldFail: This library throws on this input, so it did not lead.
     """
     if is_limited():

@@ -96,21 +96,33 @@ class Ordered(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class CutIntoBlocks(Step):
+class _OfTopics(Step):
+    """Topics that are dealt alike.
+
+    Attributes:
+        topics: The topics.
+        partitions: Partition count of each.
+        takers: Subscribers in order; one that lists a topic twice may occur twice.
+    """
+
+    topics: tuple[str, ...]
+    partitions: int
+    takers: tuple[str, ...]
+
+    def about(self) -> Iterable[PartitionId]:
+        return ((topic, number) for topic in self.topics for number in range(self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class CutIntoBlocks(_OfTopics):
     """Topics cut into one block per subscriber.
 
     Attributes:
-        topics: Topics that are cut alike.
-        partitions: Partition count of each.
-        takers: Subscribers in order; one that lists a topic twice occurs twice.
         blocks: Block of each member that gets any, as (member, first, last).
         left_out: Subscribers that the leader forgets.
     """
 
     kind = "blocks"
-    topics: tuple[str, ...]
-    partitions: int
-    takers: tuple[str, ...]
     blocks: tuple[tuple[str, int, int], ...]
     left_out: tuple[str, ...] = ()
 
@@ -164,26 +176,17 @@ class CutIntoBlocks(Step):
         quotas = shares(*divmod(self.partitions, len(self.takers)))
         return f"{count(self.partitions, 'partition')} and {takers}: {quotas}."
 
-    def about(self) -> Iterable[PartitionId]:
-        return ((topic, number) for topic in self.topics for number in range(self.partitions))
-
 
 @dataclass(frozen=True, slots=True)
-class DealtInRacks(Step):
+class DealtInRacks(_OfTopics):
     """Topics of which members first get partitions in their racks, then the rest, within equal shares.
 
     Attributes:
-        topics: Topics dealt alike.
-        partitions: Partition count of each.
-        takers: Subscribers in order.
         in_racks: (member, partition) given by racks, in order.
         rest: The same without regard to racks.
     """
 
     kind = "blocks_in_racks"
-    topics: tuple[str, ...]
-    partitions: int
-    takers: tuple[str, ...]
     in_racks: tuple[tuple[str, int], ...]
     rest: tuple[tuple[str, int], ...]
 
@@ -212,9 +215,6 @@ class DealtInRacks(Step):
                 if number == partition[1]:
                     return f"{one(partition)} goes to {name(member)}: {why}."
         return f"{one(partition)} goes to nobody."
-
-    def about(self) -> Iterable[PartitionId]:
-        return ((topic, number) for topic in self.topics for number in range(self.partitions))
 
 
 @dataclass(frozen=True, slots=True)

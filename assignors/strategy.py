@@ -6,12 +6,11 @@ A client library and its release are a value with a text form and an order, to n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assignors.assignment import Assignment
 from assignors.exceptions import CannotTell, UnknownLibrary
-from assignors.model import Group
+from assignors.model import Group, PartitionRacks, Recompute
 
 Release = tuple[int, ...]
 """A release as numbers: 3.7.1 is (3, 7, 1); a shorter one is older than a longer one with the same start."""
@@ -88,13 +87,6 @@ def _numbers(release: str) -> Release:
     return tuple(int(part) for part in release.split("."))
 
 
-PartitionRacks = Mapping[str, Sequence[Sequence[str]]]
-"""Racks of the replicas of each partition, by topic: racks[topic][partition] lists them, in any order."""
-
-Recompute = Callable[[Group, PartitionRacks | None], Assignment]
-"""Computes the assignment of a leader of one era; raises CannotTell or LeaderWouldFail (assignors.exceptions)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Era:
     """A span of releases of one library in which a strategy behaves the same.
@@ -159,3 +151,12 @@ class Strategy:
             if era.library == wanted.name and era.holds(wanted.release):
                 return era
         raise CannotTell(self.otherwise)
+
+
+def refusing(reason: str) -> Recompute:
+    """The behaviour of an era that is not recomputed: CannotTell with this reason."""
+
+    def refuse(_group: Group, _racks: PartitionRacks | None) -> Assignment:
+        raise CannotTell(reason)
+
+    return refuse

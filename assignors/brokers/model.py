@@ -118,7 +118,7 @@ class ServerGroup:
             but they still make subscriptions different.
         counts: Partition counts by topic id.
         uuids: Topic ids by their text, including those of targets whose topics are gone.
-        least_work: Units of work that any assignor needs (`assignors.work`): it walks members, topics and targets.
+        least_work: Units of work that any assignor needs (`assignors.context`): it walks members, topics and targets.
 
     Raises:
         BadGroup: A member id occurs twice; a count is negative or not a whole number, or the counts together are above

@@ -6,47 +6,24 @@ rest is cut into blocks; since then there is no stickiness. No racks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import filterfalse
 
 from assignors.assignment import Assignment, PartitionId, Partitions
-from assignors.blocks import Blocks, group_by_kind, in_blocks, places_by_topic
+from assignors.blocks import cut, members_at, places_by_topic
 from assignors.brokers.model import ServerGroup, ServerMember, texts_of
+from assignors.context import Note, note, notes
 from assignors.exceptions import LeaderWouldFail
 from assignors.order import utf16
-from assignors.steps import CutIntoBlocks, Ordered
-from assignors.trace import Note, note, notes
+from assignors.steps import Ordered
 
 
 def cut_ranges(group: ServerGroup) -> Assignment:
     """The assignment of 3.9 and later."""
     in_order = _in_order(group)
-    takers = places_by_topic([group.subscribed(member) for member in in_order], texts_of)
-    counts = group.counts
-
-    def blocks(topic_id: str) -> Blocks:
-        of_topic = takers[topic_id]
-        cut = _blocks(counts[topic_id], len(of_topic))
-        return [(in_order[position].member_id, block) for position, block in zip(of_topic, cut, strict=False)]
-
-    topics = [(topic_id, (counts[topic_id], id(takers[topic_id]))) for topic_id in sorted(takers)]
-
-    def step(alike: Sequence[str]) -> CutIntoBlocks:
-        ids = [in_order[position].member_id for position in takers[alike[0]]]
-        return CutIntoBlocks.of(alike, counts[alike[0]], ids, blocks(alike[0]))
-
+    takers = members_at(places_by_topic([group.subscribed(member) for member in in_order], texts_of), in_order)
     note(lambda: [Ordered("java", tuple(member.member_id for member in in_order))])
-    note(lambda: map(step, group_by_kind(topics)))
-    return in_blocks((member.member_id for member in group.members), topics, blocks)
-
-
-def _blocks(count: int, takers: int) -> list[range]:
-    """The blocks that are not empty, one per taker."""
-    quota, larger = divmod(count, takers)
-    return [
-        range(index * quota + min(index, larger), (index + 1) * quota + min(index + 1, larger))
-        for index in range(takers if quota else larger)
-    ]
+    return cut((member.member_id for member in group.members), group.counts, takers)
 
 
 def _in_order(group: ServerGroup) -> list[ServerMember]:

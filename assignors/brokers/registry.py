@@ -15,9 +15,9 @@ from assignors.brokers.range import cut_ranges, cut_ranges_keeping_the_target
 from assignors.brokers.uniform_heterogeneous import deal_and_balance
 from assignors.brokers.uniform_homogeneous import keep_and_fill
 from assignors.brokers.uniform_sticky import deal_and_move
+from assignors.context import spend
 from assignors.exceptions import CannotTell, UnknownLibrary, UnknownStrategy
 from assignors.strategy import JAVA, Library, Release, parse_library
-from assignors.work import spend
 
 _Recompute = Callable[[ServerGroup], Assignment]
 
@@ -67,7 +67,7 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
         UnknownStrategy: There is no such assignor.
         UnknownLibrary: The release cannot be parsed, or belongs to another library.
         CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` if the work would exceed a
-            limit (`assignors.work`).
+            limit (`assignors.context`).
         LeaderWouldFail: The assignor throws on this input, so it did not compute a target from it.
     """
     eras = _ERAS.get(strategy)

@@ -2,31 +2,204 @@
 
 Follows `UniformHeterogeneousAssignmentBuilder` as rewritten in 4.0.0 (KAFKA-17710) and its `MemberAssignmentBalancer`:
 members keep those of their partitions that they still subscribe to, the rest is dealt topic by topic to the least
-loaded members, then topics are balanced in rounds.
+loaded members, then topics are balanced in rounds. The owners of all partitions are kept in one array. A topic whose
+partitions do not change hands is returned in the form that the member's target has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import cycle, islice
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, cycle, islice
 
 import numpy as np
+from numpy.typing import NDArray
 
-from assignors.assignment import Assignment, PartitionId
-from assignors.brokers.model import ServerGroup, Uuid
-from assignors.brokers.uniform_owners import NOBODY, CurrentOwners, assignment, kept
-from assignors.trace import Note, note, notes
-from assignors.work import spend
+from assignors.assignment import Assignment, PartitionId, Partitions
+from assignors.blocks import places_by_topic
+from assignors.brokers.model import ServerGroup, ServerMember, Uuid, texts_of
+from assignors.context import Note, note, notes, spend
+from assignors.exceptions import LeaderWouldFail
+
+# Owner number of an unowned partition.
+NOBODY = -1
+
+# With more changed topics per member (on average) it is faster to build the whole result from the array.
+_FEW_CHANGES = 2
+
+# `MAX_ITERATION_COUNT` of the class: rounds over all topics.
+_ROUNDS = 16
+
+_NOTHING = np.empty(0, dtype=np.int64)
+_Numbers = NDArray[np.int64]
+_TopicsOfTarget = tuple[tuple[str, ...], _Numbers, bool]
+"""The topics of a target, from the view of a member: their ids as Kafka prints them; their indexes, `NOBODY` for those
+that it does not subscribe to; whether it subscribes to all of them, and the target spells all ids as Kafka does."""
+
+
+def deal_and_balance(group: ServerGroup) -> Assignment:
+    """The assignment of 4.0 and later.
+
+    Raises:
+        LeaderWouldFail: A member had a partition that the topic does not have.
+        CannotTell: We cannot follow the order of the member map.
+    """
+    current = kept(group)
+    note(lambda: [Note("kept", "subscribed", list(_owned_now(current)))])
+
+    def in_order(topic: str) -> tuple[float, int, Uuid]:
+        # Most partitions per subscriber first, then fewest subscribers, then by id.
+        takers = len(current.subscribers[topic])
+        return -group.counts[topic] / takers, takers, group.uuids[topic]
+
+    topics = sorted(current.subscribers, key=in_order)
+    _deal_the_rest(current, topics)
+    _balance(current, [topic for topic in topics if len(current.subscribers[topic]) > 1])
+    return assignment(current)
+
+
+@dataclass(slots=True)
+class CurrentOwners:
+    """Current owners during the computation; members are numbers in the order of the member map, topics are ids.
+
+    Attributes:
+        member_ids: Ids by number.
+        subscribers: Members of each subscribed topic, ascending; topics with the same subscribers share one list.
+        everything: Owner of each partition, topic by topic; `NOBODY` for none.
+        counts: Number of partitions of each topic, in the order of `everything`.
+        owners: By topic: its slice of `everything`, for reading and writing.
+        sizes: Partitions of each member as Kafka's class counts them: one that two members had counts for both.
+        ghosts: Partitions that a member keeps although a later member had them too and is their owner.
+        kept: Partitions that each member keeps, as its target lists them; None if several had the same partition.
+        changed: By topic: members whose partitions of it differ from those they kept.
+        moves: Number of moves so far.
+    """
+
+    member_ids: list[str]
+    subscribers: dict[str, list[int]]
+    everything: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    owners: dict[str, NDArray[np.int32]]
+    sizes: list[int]
+    ghosts: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    kept: list[dict[str, Partitions]] | None = None
+    changed: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    moves: int = 0
+
+    def give(self, topic: str, partition: int, taker: int) -> None:
+        """Move a partition from its owner to another member."""
+        owners = self.owners[topic]
+        giver = int(owners[partition])
+        self.sizes[giver] -= 1
+        if ghosts := self.ghosts.get((topic, giver)):
+            ghosts.discard(partition)
+        owners[partition] = taker
+        self.sizes[taker] += 1
+        self.changed[topic].update((giver, taker))
+        self.moves += 1
+
+
+def kept(group: ServerGroup) -> CurrentOwners:
+    """The owners before anything is dealt: members own what they keep.
+
+    Raises:
+        LeaderWouldFail: A member had a partition that the topic does not have.
+        CannotTell: We cannot follow the order of the member map.
+    """
+    members = group.in_map_order()
+    wanted = [group.subscribed(member) for member in members]
+    subscribers = places_by_topic(wanted, texts_of)
+    counts = np.array([group.counts[topic] for topic in subscribers], dtype=np.int64)
+    stops = np.cumsum(counts)
+    everything = np.full(int(counts.sum()), NOBODY, dtype=np.int32)
+    owners = dict(zip(subscribers, np.split(everything, stops[:-1]), strict=True)) if subscribers else {}
+    current = CurrentOwners(
+        [member.member_id for member in members], subscribers, everything, counts, owners, [0] * len(members)
+    )
+    targets, member_of, row_of, partitions = _had(group, members, wanted, list(subscribers))
+    if ((partitions < 0) | (partitions >= counts[row_of])).any():
+        reason = "the broker's uniform throws ArrayIndexOutOfBoundsException on a partition that does not exist"
+        raise LeaderWouldFail(reason)
+    places = (stops - counts)[row_of] + partitions
+    if places.size and np.bincount(places).max() > 1:
+        _keep_contested(current, member_of, row_of, partitions)
+    else:
+        everything[places] = member_of
+        current.sizes = np.bincount(member_of, minlength=len(members)).tolist()
+        current.kept = targets
+    return current
+
+
+def _had(
+    group: ServerGroup, members: Sequence[ServerMember], wanted: Sequence[tuple[Uuid, ...]], topics: Sequence[str]
+) -> tuple[list[dict[str, Partitions]], _Numbers, _Numbers, _Numbers]:
+    # The members' previous partitions of topics that they still subscribe to: by member, as its target lists them; and
+    # by partition, grouped by member: the member, the index of the topic, and its number.
+    position_of = {topic: position for position, topic in enumerate(topics)}
+    # Computed once for all members with the same subscription and the same topics in the target.
+    known: dict[tuple[int, tuple[str, ...]], _TopicsOfTarget] = {}
+    targets: list[dict[str, Partitions]] = []
+    rows: list[NDArray[np.int64]] = [_NOTHING]
+    lists: list[Sequence[int]] = []
+    lengths = []
+    for member, subscribed in zip(members, wanted, strict=True):
+        lengths.append(len(member.target))
+        if not member.target:
+            targets.append({})
+            continue
+        topic_ids, listed = zip(*member.target, strict=True)
+        key = id(subscribed), topic_ids
+        if key not in known:
+            known[key] = _topics_of_target(group, topic_ids, subscribed, position_of)
+        texts, rows_of_target, all_stay = known[key]
+        rows.append(rows_of_target)
+        lists += listed
+        if all_stay and all(listed):
+            targets.append(dict(member.target))
+        else:
+            pairs = zip(texts, rows_of_target.tolist(), listed, strict=True)
+            targets.append({text: partitions for text, row, partitions in pairs if row >= 0 and partitions})
+    sizes = np.array(list(map(len, lists)), dtype=np.int64)
+    partitions = np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=int(sizes.sum()))
+    member_of = np.repeat(np.repeat(np.arange(len(members)), lengths), sizes)
+    row_of = np.repeat(np.concatenate(rows), sizes)
+    if row_of.min(initial=0) < 0:
+        stays = row_of >= 0
+        member_of, row_of, partitions = member_of[stays], row_of[stays], partitions[stays]
+    return targets, member_of, row_of, partitions
+
+
+def _topics_of_target(
+    group: ServerGroup, topic_ids: tuple[str, ...], subscribed: tuple[Uuid, ...], position_of: Mapping[str, int]
+) -> _TopicsOfTarget:
+    mine = {uuid.text: position_of[uuid.text] for uuid in subscribed}
+    texts = tuple(group.uuids[topic_id].text for topic_id in topic_ids)
+    rows = np.array([mine.get(text, NOBODY) for text in texts])
+    return texts, rows, texts == topic_ids and int(rows.min()) >= 0
+
+
+def _keep_contested(current: CurrentOwners, member_of: _Numbers, row_of: _Numbers, partitions: _Numbers) -> None:
+    """Settle partitions that several members had: the last one is the owner, and the others keep them as ghosts."""
+    topics = list(current.subscribers)
+    for number, row, partition in zip(member_of.tolist(), row_of.tolist(), partitions.tolist(), strict=True):
+        owners = current.owners[topics[row]]
+        before = int(owners[partition])
+        if before == number:
+            continue  # it occurs twice in one target
+        if before != NOBODY:
+            current.ghosts.setdefault((topics[row], before), set()).add(partition)
+        owners[partition] = number
+        current.sizes[number] += 1
 
 
 class Balancer:
     """Two ranges of a topic's subscribers: the least loaded, who receive next, and the most loaded, who give next.
 
-    Subscribers are sorted by size; the left range grows to the right and the right one to the left.
-
-    The members of a range take (or give) in turn; after all have, the range's level rises (falls) by one, and members
-    at that level join it. Sizes are read live: the caller changes them between two calls, whenever it moves a
-    partition. `next_takers` changes them itself; use it only on a balancer that is never asked for givers.
+    Subscribers are sorted by size; the left range grows to the right and the right one to the left. The members of a
+    range take (or give) in turn; after all have, the range's level rises (falls) by one, and members at that level join
+    it. Sizes are read live: the caller changes them between two calls, whenever it moves a partition. `next_takers`
+    changes them itself; use it only on a balancer that is never asked for givers.
 
     Attributes:
         spread: Difference between the largest and the smallest size at the start.
@@ -107,44 +280,13 @@ class Balancer:
             self._low_end += 1
 
 
-# `MAX_ITERATION_COUNT` of the class: rounds over all topics.
-_ROUNDS = 16
-
-
-def deal_and_balance(group: ServerGroup) -> Assignment:
-    """The assignment of 4.0 and later.
-
-    Raises:
-        LeaderWouldFail: A member had a partition that the topic does not have.
-        CannotTell: We cannot follow the order of the member map.
-    """
-    current = kept(group)
-    note(lambda: [Note("kept", "subscribed", _owned_now(current))])
-
-    def in_order(topic: str) -> tuple[float, int, Uuid]:
-        # Most partitions per subscriber first, then fewest subscribers, then by id.
-        takers = len(current.subscribers[topic])
-        return -group.counts[topic] / takers, takers, group.uuids[topic]
-
-    topics = sorted(current.subscribers, key=in_order)
-    _deal_the_rest(current, topics)
-    _balance(current, [topic for topic in topics if len(current.subscribers[topic]) > 1])
-    return assignment(current)
-
-
-def _owned_now(current: CurrentOwners) -> list[tuple[PartitionId, str]]:
-    owned = [
-        ((topic, partition), current.member_ids[owner])
-        for topic, owners in current.owners.items()
-        for partition, owner in enumerate(owners.tolist())
-        if owner != NOBODY
-    ]
-    ghosts = [
-        ((topic, partition), current.member_ids[owner])
-        for (topic, owner), partitions in current.ghosts.items()
-        for partition in sorted(partitions)
-    ]
-    return owned + ghosts
+def _owned_now(current: CurrentOwners) -> Iterator[tuple[PartitionId, str]]:
+    ids = current.member_ids
+    for topic, owners in current.owners.items():
+        owned = enumerate(owners.tolist())
+        yield from (((topic, partition), ids[owner]) for partition, owner in owned if owner != NOBODY)
+    for (topic, owner), partitions in current.ghosts.items():
+        yield from (((topic, partition), ids[owner]) for partition in sorted(partitions))
 
 
 def _deal_the_rest(current: CurrentOwners, topics: Sequence[str]) -> None:
@@ -179,11 +321,8 @@ def _balance(current: CurrentOwners, topics: Sequence[str]) -> None:
 def _balance_topic(current: CurrentOwners, topic: str, even: dict[int, int]) -> bool:
     """Move partitions of one topic from its most to its least loaded subscribers; returns whether any moved.
 
-    Args:
-        current: Current owners.
-        topic: The topic.
-        even: Subscriber lists (by identity) that were found even, with the number of moves at that time: they stay even
-            until the next move.
+    `even` has the subscriber lists (by identity) that were found even, with the number of moves at that time: they stay
+    even until the next move.
     """
     subscribers = current.subscribers[topic]
     if even.get(id(subscribers)) == current.moves:
@@ -217,3 +356,43 @@ def _balance_topic(current: CurrentOwners, topic: str, even: dict[int, int]) -> 
         current.give(topic, partition, taker)
         moved = True
     return moved
+
+
+def assignment(current: CurrentOwners) -> Assignment:
+    """The resulting assignment; `current` must not be used afterwards."""
+    owned = current.kept
+    changes = sum(map(len, current.changed.values()))
+    if owned is None or changes > _FEW_CHANGES * len(owned):
+        owned = _written_out(current)
+    else:
+        for topic, numbers in current.changed.items():
+            owners = current.owners[topic]
+            spend(len(numbers) * (2 + len(owners) // 64))
+            for number in numbers:
+                partitions = np.flatnonzero(owners == number).tolist()
+                if partitions:
+                    owned[number][topic] = partitions
+                else:
+                    owned[number].pop(topic, None)
+    return dict(zip(current.member_ids, owned, strict=True))
+
+
+def _written_out(current: CurrentOwners) -> list[dict[str, Partitions]]:
+    """Each member's partitions, built from the owner of every partition."""
+    owned: list[dict[str, Partitions]] = [{} for _ in current.member_ids]
+    topics = list(current.subscribers)
+    # NumPy's stable sort of 16-bit numbers takes linear time.
+    narrow = current.everything.astype(np.uint16) if len(owned) <= 1 << 16 else current.everything
+    by_owner = np.argsort(narrow, kind="stable")
+    numbers, rows = current.everything[by_owner], np.repeat(np.arange(len(topics)), current.counts)[by_owner]
+    partitions = (by_owner - (np.cumsum(current.counts) - current.counts)[rows]).tolist()
+    # End of each owner's run of partitions of one topic.
+    ends = np.flatnonzero((np.diff(numbers, append=NOBODY) != 0) | (np.diff(rows, append=NOBODY) != 0))
+    start = 0
+    for number, row, last in zip(numbers[ends].tolist(), rows[ends].tolist(), ends.tolist(), strict=True):
+        owned[number][topics[row]] = partitions[start : last + 1]
+        start = last + 1
+    for (topic, owner), ghosts in current.ghosts.items():
+        if ghosts:
+            owned[owner][topic] = sorted(ghosts.union(owned[owner].get(topic, ())))
+    return owned

@@ -14,10 +14,10 @@ import numpy as np
 
 from assignors.assignment import Assignment, Partitions
 from assignors.brokers.model import ServerGroup, ServerMember
+from assignors.context import Note, notes
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_map, in_hash_set
 from assignors.steps import Shares
-from assignors.trace import Note, notes
 
 _Piece = tuple[str, Sequence[int]]
 
@@ -43,13 +43,17 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
     topics = [subscribed[position].text for position in in_set]
     if not topics:
         return result
-    had = {topic_id: _Had(group, topic_id) for topic_id in topics}
+    had: dict[str, list[Sequence[int]]] = {topic_id: [] for topic_id in topics}
     for member in group.members:
         for topic_id, partitions in member.target:
             of_topic = had.get(group.uuids[topic_id].text)
             if of_topic is not None:
-                of_topic.lists.append(partitions)
-    rest: list[_Piece] = [(topic_id, of_topic.unassigned()) for topic_id, of_topic in had.items()]
+                of_topic.append(partitions)
+    rest: list[_Piece] = []
+    distinct: dict[str, bool] = {}
+    for topic_id, lists in had.items():
+        free, distinct[topic_id] = _unassigned(group.counts[topic_id], lists)
+        rest.append((topic_id, free))
     quota, extras = divmod(sum(group.counts[topic_id] for topic_id in topics), len(order))
     unfilled: list[tuple[str, int]] = []
     log = notes()
@@ -59,10 +63,9 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
         member_id, extra = member.member_id, extras > 0
         lack = quota + extra
         for topic_id, partitions in _in_map_order(group, member):
-            of_topic = had.get(topic_id)
-            if of_topic is None:
+            if topic_id not in distinct:
                 continue
-            kept = partitions if of_topic.distinct else list(dict.fromkeys(partitions))
+            kept = partitions if distinct[topic_id] else list(dict.fromkeys(partitions))
             if len(kept) > lack:
                 walked = _in_set_order(kept, len(partitions))
                 kept = walked[:lack]
@@ -84,33 +87,16 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
     return result
 
 
-class _Had:
-    """Partitions of one topic in the members' previous targets.
-
-    Attributes:
-        lists: Partitions in the targets, one list per member.
-        distinct: Whether no partition occurs in two of them; known after `unassigned`.
-    """
-
-    __slots__ = ("_count", "distinct", "lists")
-
-    def __init__(self, group: ServerGroup, topic_id: str) -> None:
-        self._count = group.counts[topic_id]
-        self.lists: list[Sequence[int]] = []
-        self.distinct: bool
-
-    def unassigned(self) -> Sequence[int]:
-        """Partitions that no member had, ascending."""
-        if not self.lists:
-            return range(self._count)
-        size = sum(map(len, self.lists))
-        partitions = np.fromiter(chain.from_iterable(self.lists), dtype=np.int64, count=size)
-        exist = (partitions >= 0) & (partitions < self._count)
-        taken = np.zeros(self._count, dtype=bool)
-        taken[partitions[exist]] = True
-        self.distinct = int(np.count_nonzero(taken)) == partitions.size
-        free: list[int] = np.flatnonzero(~taken).tolist()
-        return free
+def _unassigned(count: int, lists: Sequence[Sequence[int]]) -> tuple[Sequence[int], bool]:
+    """Partitions of a topic that are in none of these lists, ascending; and whether none is in two of them."""
+    if not lists:
+        return range(count), True
+    size = sum(map(len, lists))
+    partitions = np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=size)
+    taken = np.zeros(count, dtype=bool)
+    taken[partitions[(partitions >= 0) & (partitions < count)]] = True
+    free: list[int] = np.flatnonzero(~taken).tolist()
+    return free, count - len(free) == size
 
 
 def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:

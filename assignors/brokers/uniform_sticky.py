@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-
-import numpy as np
+from operator import itemgetter
 
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import places_by_topic
 from assignors.brokers.model import ServerGroup, texts_of
+from assignors.context import Note, note, spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.hash_map import in_hash_map
 from assignors.order import utf16
-from assignors.trace import Note, note
-from assignors.work import spend
 
 # Limit for the steps of the balance check, which the class repeats after every move, over all moves: about ten seconds
 # here, where the class itself takes minutes.
@@ -147,30 +145,22 @@ class _Dealing:
         Partitions that are equal in all three (of different topics) stay in the order of a HashSet of
         `TopicIdPartition`, filled topic by topic in the order of a HashSet of ids.
         """
-        listed = list(self.subscribers)
-        codes_of = [self._group.uuids[topic].code for topic in listed]
-        in_map = in_hash_map(codes_of)
-        topics = [listed[position] for position in in_map]
-        counts = [self._counts[topic] for topic in topics]
-        if not sum(counts):
-            return []
-        of_topic = np.repeat(np.arange(len(topics)), counts)
-        number = np.concatenate([np.arange(count) for count in counts])
-        codes = np.asarray([31 * (31 + codes_of[position]) & 0xFFFFFFFF for position in in_map], dtype=np.int64)
-        hashes = ((codes[of_topic] + number) & 0xFFFFFFFF).tolist()
-        subscribers = np.asarray([len(self.subscribers[topic]) for topic in topics])
-        ratio = np.asarray(counts) / subscribers
-        if len(set(zip(ratio.tolist(), subscribers.tolist(), strict=True))) == len(topics):
-            in_set = np.arange(len(hashes))  # no ties: the order of the set does not matter
-        else:
+        codes = {topic: self._group.uuids[topic].code for topic in self.subscribers}
+        listed = list(codes)
+        topics = [listed[position] for position in in_hash_map(list(codes.values()))]
+        takers = {topic: len(self.subscribers[topic]) for topic in topics}
+        key = {topic: (-self._counts[topic] / takers[topic], takers[topic]) for topic in topics}
+        tie = len(set(key.values())) < len(topics)
+        if not tie:
+            topics.sort(key=key.__getitem__)
+        partitions = [(topic, number) for topic in topics for number in range(self._counts[topic])]
+        if tie:
             # A HashSet is a HashMap, and this one grows from its smallest table.
-            in_set = np.asarray(in_hash_map(hashes))
-        of_topic, number = of_topic[in_set], number[in_set]
-        order = np.lexsort((number, subscribers[of_topic], -ratio[of_topic]))
-        return [
-            (topics[topic], partition)
-            for topic, partition in zip(of_topic[order].tolist(), number[order].tolist(), strict=True)
-        ]
+            in_set = in_hash_map([31 * (31 + codes[topic]) + number & 0xFFFFFFFF for topic, number in partitions])
+            partitions = [partitions[position] for position in in_set]
+            partitions.sort(key=itemgetter(1))
+            partitions.sort(key=lambda partition: key[partition[0]])
+        return partitions
 
     def _least(self, heap: list[tuple[int, int, int]]) -> int | None:
         """The least loaded member of a heap that may have more; sizes in the heap may be outdated, but only too low."""

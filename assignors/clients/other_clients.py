@@ -16,11 +16,10 @@ from math import floor
 
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import Blocks, in_blocks, takers_by_topic
+from assignors.context import spend
 from assignors.exceptions import CannotTell
-from assignors.model import Group, Subscription
+from assignors.model import Group, PartitionRacks, Recompute, Subscription
 from assignors.order import by_member_id, java_by_member_id
-from assignors.strategy import PartitionRacks, Recompute
-from assignors.work import spend
 
 # Most topics whose orders are tried: four have 24. A group of one topic, the usual case, has one.
 _MOST_ORDERED = 4

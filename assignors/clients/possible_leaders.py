@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from assignors.model import Group
+from assignors.model import Group, Recompute
 from assignors.registry import find_strategy, strategy_named
-from assignors.strategy import JAVA, KAFKA_PYTHON, Era, Library, Recompute, Release
+from assignors.strategy import JAVA, KAFKA_PYTHON, Era, Library, Release
 
 # The newest subscription version that we have seen in a source; Java reads higher ones, and may write them some day.
 _NEWEST_VERSION = 3

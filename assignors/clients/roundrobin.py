@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
-from assignors.assignment import Assignment
+from assignors.assignment import Assignment, PartitionId, from_pairs
 from assignors.blocks import Blocks, in_blocks, takers_by_topic
 from assignors.clients.other_clients import every_order
 from assignors.clients.range import Order, without_patterns
+from assignors.context import note, spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.model import Group, Subscription, topics_listed
+from assignors.model import Group, PartitionRacks, Recompute, Subscription, topics_listed
 from assignors.order import (
     by_member_id,
     franz_go_order,
@@ -26,9 +27,6 @@ from assignors.order import (
     sorted_utf16,
 )
 from assignors.steps import DealtInTurn, Ordered
-from assignors.strategy import PartitionRacks, Recompute
-from assignors.trace import note
-from assignors.work import spend
 
 
 def _dealing(order: Order, sort: Callable[[Iterable[str]], list[str]] = sorted) -> Recompute:
@@ -100,7 +98,7 @@ def _wrapping(group: Group, *, asserts: bool) -> Assignment:
     wanted = [frozenset(member.topics) for member in order]
     topics = sorted(_topics(group))
     spend(sum(group.partitions_per_topic[topic] for topic in topics))
-    dealt: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in group.members}
+    dealt: dict[str, list[PartitionId]] = {member.member_id: [] for member in group.members}
     turn = -1
     for topic in topics:
         size = len(takers[topic])
@@ -115,8 +113,8 @@ def _wrapping(group: Group, *, asserts: bool) -> Assignment:
                     reason = "librdkafka 1.5.0 aborts here, unless it was built without assertions"
                     raise CannotTell(reason)
                 turn = (turn + 1) % size
-            dealt[order[turn].member_id].setdefault(topic, []).append(partition)
-    return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
+            dealt[order[turn].member_id].append((topic, partition))
+    return from_pairs(dealt)
 
 
 def kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -155,7 +153,7 @@ def sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     position_of = {member.member_id: position for position, member in enumerate(order)}
     takers = takers_by_topic(order, once=True)
     positions = {id(of_topic): [position_of[member.member_id] for member in of_topic] for of_topic in takers.values()}
-    dealt: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in group.members}
+    dealt: dict[str, list[PartitionId]] = {member.member_id: [] for member in group.members}
     spend(2 * sum(counts.values()))
     everything = ((topic, number) for topic, count in counts.items() for number in range(count))
     in_order = sorted((f"{topic}-{number}", topic, number) for topic, number in everything)
@@ -164,11 +162,11 @@ def sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     for _, topic, partition in in_order:
         of_topic = positions[id(takers[topic])]
         taker = of_topic[bisect_left(of_topic, turn) % len(of_topic)]
-        dealt[order[taker].member_id].setdefault(topic, []).append(partition)
+        dealt[order[taker].member_id].append((topic, partition))
         log.append((topic, partition, order[taker].member_id))
         turn = (taker + 1) % len(order)
     note(lambda: [DealtInTurn(tuple(log), mixed=True)] if log else [])
-    return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
+    return from_pairs(dealt)
 
 
 def kafka_node(group: Group, _racks: PartitionRacks | None) -> Assignment:

@@ -8,11 +8,11 @@ from itertools import groupby
 
 from assignors.assignment import Assignment, PartitionId
 from assignors.brokers import ServerGroup
+from assignors.context import Note
 from assignors.explain.clients import CannotExplainError, Changes, Facts, dealt_steps
 from assignors.explain.sticky_steps import GivenUp, Kept
-from assignors.steps import CutIntoBlocks, Shares, Step
+from assignors.steps import CutIntoBlocks, Ordered, Shares, Step
 from assignors.strategy import Release
-from assignors.trace import Note
 
 _RULES = {
     "server-range": (
@@ -74,7 +74,7 @@ def by_name(assignment: Assignment, group: ServerGroup) -> Assignment:
 def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> list[Step]:
     """Steps of `server-uniform` and `server-range`."""
     named = topic_names(group)
-    if any(isinstance(note, CutIntoBlocks) for note in notes):
+    if any(isinstance(note, Ordered) for note in notes):
         cuts = (
             replace(note, topics=tuple(named[topic] for topic in note.topics))
             if isinstance(note, CutIntoBlocks)

@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from assignors.assignment import PartitionId
-from assignors.clients.sticky import claimed_partitions
+from assignors.clients.sticky.claims import claimed_partitions
+from assignors.context import Believed, Note
 from assignors.explain.sticky_steps import (
     Generations,
     Given,
@@ -20,10 +21,9 @@ from assignors.explain.sticky_steps import (
     NotBelieved,
     Undone,
 )
-from assignors.model import Group
+from assignors.model import Group, PartitionRacks
 from assignors.steps import GivenBack, Shares, Step
-from assignors.strategy import JAVA, Library, PartitionRacks, Release
-from assignors.trace import Believed, Note
+from assignors.strategy import JAVA, Library, Release
 from assignors.words import grouped
 
 _RULES = {

@@ -1,6 +1,6 @@
 """Explains a line of `evenkeel assign`, and finds for drift the library or strategy that comes nearest.
 
-The steps come from the notes of the computation itself (`assignors.trace`).
+The steps come from the notes of the computation itself (`assignors.context`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from assignors.assignment import Assignment, Difference, differences
 from assignors.brokers import assign_on_server
+from assignors.context import tracing
 from assignors.exceptions import AssignorError
 from assignors.explain import brokers, clients
 from assignors.explain.clients import CannotExplainError
@@ -20,7 +21,6 @@ from assignors.jsonl.lines import ROCKETMQ_PREFIX, SERVER_PREFIX, AllocateLine, 
 from assignors.registry import assign, find_strategy, known_strategies, strategy_named
 from assignors.steps import Ordered
 from assignors.strategy import Era, Library, Strategy, parse_library
-from assignors.trace import tracing
 
 _STICKY = ("sticky", "cooperative-sticky")
 

@@ -17,7 +17,7 @@ from assignors.assignment import Assignment, from_pairs, to_pairs
 from assignors.blocks import takers_by_topic
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
 from assignors.clients.racks import racks_by_topic
-from assignors.clients.sticky import lists_of_java
+from assignors.clients.sticky.java import lists_of_java
 from assignors.exceptions import AssignorError, CallWouldFail, CannotTell
 from assignors.hash_map import in_hash_order
 from assignors.jsonl.lines import (
@@ -34,11 +34,11 @@ from assignors.jsonl.lines import (
     read,
 )
 from assignors.measures import Load, Outcome, bounds_of, outcome, what_if
-from assignors.model import Group, Subscription
+from assignors.model import Group, PartitionRacks, Subscription
 from assignors.order import sorted_utf16
 from assignors.registry import assign, known_strategies
 from assignors.rocketmq import MessageQueue, Queues, allocate_all, known_allocate_strategies
-from assignors.strategy import JAVA, Library, PartitionRacks, Strategy
+from assignors.strategy import JAVA, Library, Strategy
 
 
 def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:

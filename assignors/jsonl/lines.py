@@ -13,9 +13,9 @@ from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 from msgspec.structs import fields
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic
-from assignors.model import Group, Subscription
+from assignors.model import Group, PartitionRacks, Subscription
 from assignors.rocketmq import AllocateStrategy, MessageQueue, Options, strategy_named
-from assignors.strategy import CUSTOM, JAVA, Library, PartitionRacks, parse_library
+from assignors.strategy import CUSTOM, JAVA, Library, parse_library
 
 SERVER_PREFIX = "server-"
 """Prefix of all strategies of brokers."""

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assignors.assignment import Assignment
+from assignors.context import at_most
 from assignors.exceptions import TooMuchWork
 from assignors.measures.optimal_imbalance import smallest_load_bounds, smallest_maximum
 from assignors.measures.optimal_moves import moves_by_min_cost_flow
 from assignors.model import Group, Subscription, topics_listed
-from assignors.work import at_most
 
 # Limit for the flow that finds the smallest maximum: 0.3 s. Usual groups take some thousand steps, 500 members and 500
 # topics with random subscriptions 500,000; larger groups get no figure.
@@ -85,7 +85,7 @@ def imbalance_optimal(group: Group) -> float | None:
 
     Returns:
         As `imbalance`; exact. None if nothing can be assigned, and if it is too large to compute: subscriptions differ,
-        and the flow takes more than a million steps, or more than a limit allows (`assignors.work`).
+        and the flow takes more than a million steps, or more than a limit allows (`assignors.context`).
     """
     total = sum(_assignable(group).values())
     if not total:
@@ -111,7 +111,7 @@ def load_imbalance_optimal(group: Group, load: Load) -> tuple[float, float] | No
     Returns:
         No assignment has less than the first, and one that was found has the second: where they are equal, the answer
         is exact. None if there is no load, and if it takes more than a million steps, or more than a limit allows
-        (`assignors.work`).
+        (`assignors.context`).
     """
     total = sum(value for topic, count in _assignable(group).items() for value in load.get(topic, ())[:count])
     if not total:

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
 from itertools import accumulate
 
+from assignors.context import spend
 from assignors.model import Group, topics_listed
-from assignors.work import spend
 
 
 def _classes(group: Group) -> tuple[list[int], dict[str, tuple[int, ...]]]:
@@ -56,7 +56,7 @@ def smallest_maximum(group: Group) -> int:
         0 when nothing can be assigned.
 
     Raises:
-        TooMuchWork: The flow takes more steps than a limit allows (`assignors.work`).
+        TooMuchWork: The flow takes more steps than a limit allows (`assignors.context`).
     """
     sizes, takers = _classes(group)
     supply: dict[tuple[int, ...], int] = {}
@@ -146,7 +146,7 @@ def smallest_load_bounds(group: Group, load: Mapping[str, Sequence[float]]) -> t
         both 0 if there is nothing to assign.
 
     Raises:
-        TooMuchWork: It takes more steps than a limit allows (`assignors.work`).
+        TooMuchWork: It takes more steps than a limit allows (`assignors.context`).
     """
     sizes, classes = _classes(group)
     takers = {topic: frozenset(of_topic) for topic, of_topic in classes.items()}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from assignors.context import spend
 from assignors.model import Group
-from assignors.work import spend
 
 # Limit for the cells of the topics-by-members matrix that all rounds together visit: about 0.3 s. A group that needs
 # more gets no figure rather than a late one.

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from assignors.assignment import Assignment, counts, same
-from assignors.clients.sticky import read_kafka_python, read_sticky, write_kafka_python, write_sticky
+from assignors.clients.sticky.claims import read_kafka_python, read_sticky, write_kafka_python, write_sticky
 from assignors.exceptions import AssignorError
 from assignors.measures.measure import Balance, Load, balance, imbalance_optimal, loads, moves, optimal_moves
-from assignors.model import Group, Subscription, TopicPartitions
+from assignors.model import Group, PartitionRacks, Subscription, TopicPartitions
 from assignors.registry import assign, known_strategies
-from assignors.strategy import KAFKA_PYTHON, Library, PartitionRacks, Strategy, parse_library
+from assignors.strategy import KAFKA_PYTHON, Library, Strategy, parse_library
 
 # A cooperative rebalance gives up partitions in one generation and hands them over in the next; a third is not needed.
 _MOST_GENERATIONS = 3

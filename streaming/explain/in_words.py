@@ -18,7 +18,7 @@ from streaming.explain.partition import NoSuchPartitionError, is_meant, is_on
 from streaming.groups import CONFIGURED, DECLARED, INVARIANT, PROMISE, unpack_inputs
 from streaming.terminal import counted, printable, visible
 
-# Units of work (`assignors.work`) for one explanation and for one search of the nearest candidate: one to three seconds
+# Units of work (`assignors.context`) for one explanation and one search of the nearest candidate: one to three seconds
 # at the very most, for somebody who waits. The largest ordinary groups (1,000 members, 10,000 partitions) need a tenth.
 _MOST_WORK = 10_000_000
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from assignors import Assignment, Group, PartitionRacks, Subscription, pack, to_pairs
-from assignors.clients.sticky import write_sticky
+from assignors.clients.sticky.claims import write_sticky
 from tests.assignors.random_groups import RACKS, names, random_ids
 from tests.oracle.java_assignors import Case
 

@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from assignors import Group, Subscription, TooMuchWork, assign, at_most, imbalance_optimal
-from assignors.clients.sticky import write_sticky
-from assignors.work import spend
+from assignors.clients.sticky.claims import write_sticky
+from assignors.context import spend
 from streaming.groups import GroupConfig
 from streaming.groups import context as budget
 from streaming.groups.rows import DriftedPartition, DriftRow

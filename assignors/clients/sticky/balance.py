@@ -17,13 +17,12 @@ from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
+from assignors.clients.racks import RackInfo
 from assignors.clients.sticky.claims import Claims
 from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.clients.sticky.racks import RackInfo
 from assignors.clients.sticky.task import Movements, Potential, Task
+from assignors.context import Note, note, notes, spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.trace import Note, note, notes
-from assignors.work import spend
 
 NEVER_ENDS = "the leader would move the same partitions back and forth forever"
 """Reason of `LeaderWouldFail` if Java's loop returns to an earlier state."""
@@ -31,13 +30,8 @@ NEVER_ENDS = "the leader would move the same partitions back and forth forever"
 
 # After this many walks over the partitions each state is compared with an earlier one; some walks are normal.
 _ENOUGH_WALKS = 16
-
-
 _FIXED = "Java throws: the previous owner of a partition takes no part in the reassignment"
-
-
 _THROWS = "Java throws: a partition's owner takes no part in the reassignment"
-
 
 # Limit for the partitions visited, some seconds of work: Java visits all of them for every one.
 _MOST_VISITS = 5_000_000

@@ -20,9 +20,8 @@ import numpy as np
 
 from assignors.assignment import PartitionId
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
+from assignors.context import Believed, Note, note, spend
 from assignors.model import Subscription, TopicPartitions
-from assignors.trace import Believed, Note, note
-from assignors.work import spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,6 @@ class MemberData:
 
 
 NOTHING = MemberData((), None)
-
-
 _UNREADABLE = MemberData((), -1)
 
 
@@ -166,8 +163,6 @@ def claimed_partitions(member: Subscription) -> TopicPartitions:
 
 
 DEFAULT_GENERATION = -1
-
-
 _Compare = Callable[[int, int], int]
 """Compares the later claimant's generation with the earlier one's: above, below or equal to 0."""
 
@@ -388,6 +383,4 @@ def without_others(
 
 
 _INT32 = struct.Struct(">i")
-
-
 _INT16 = struct.Struct(">h")

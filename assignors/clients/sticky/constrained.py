@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from assignors.clients.racks import RackInfo
 from assignors.clients.sticky.claims import Claims
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.clients.sticky.racks import RackInfo
+from assignors.context import Note, note, note_kept, notes, spend
 from assignors.exceptions import LeaderWouldFail
 from assignors.steps import Shares
-from assignors.trace import Note, note, note_kept, notes
-from assignors.work import spend
 
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
 _UNFILLED = "Java throws: a consumer stays below its quota and no partitions are left"

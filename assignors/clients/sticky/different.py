@@ -12,15 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from assignors.assignment import PartitionId
+from assignors.clients.racks import RackInfo
 from assignors.clients.sticky.balance import Balancing, BalancingStepByStep
 from assignors.clients.sticky.claims import Claims, MemberData, claims_by_generation, two_newest
 from assignors.clients.sticky.constrained import Dealt, unassigned
 from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.clients.sticky.racks import RackInfo
 from assignors.clients.sticky.task import Potential, Task, keep, largest_first, partitions_of
+from assignors.context import Believed, Note, note, spend
 from assignors.hash_map import in_hash_map, in_hash_order, partition_hash, string_hash
-from assignors.trace import Believed, Note, note
-from assignors.work import spend
 
 
 def general(

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from assignors.assignment import Assignment, Partitions, pack
+from assignors.context import spend
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_order
 from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
-from assignors.work import spend
 
 Ids = npt.NDArray[np.int64]
 """Partition ids; their order may matter."""
@@ -152,6 +152,8 @@ class IndexedGroup:
             spend(int(np.count_nonzero(beyond)))
             for at in np.flatnonzero(beyond).tolist():
                 ids[at] = self._phantom(int(rows[at]), int(numbers[at]))
+            known = self._row_of.size - self.total
+            self._row_of = np.append(self._row_of, [row for row, _ in self.phantoms[known:]]).astype(np.int64)
         stops = np.cumsum(sizes).tolist()
         return [ids[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
@@ -196,12 +198,7 @@ class IndexedGroup:
 
     def topics_of(self, ids: Ids) -> Ids:
         """Topic index of each id."""
-        if not self.phantoms:
-            return self._row_of[ids]
-        rows: Ids = np.searchsorted(self._base, ids, side="right") - 1
-        for at in np.flatnonzero(ids >= self.total).tolist():
-            rows[at] = self.phantoms[int(ids[at]) - self.total][0]
-        return rows
+        return self._row_of[ids]
 
     def numbers_of(self, ids: Ids, rows: Ids) -> Ids:
         """Partition number of each id, given its topic index."""
@@ -215,7 +212,7 @@ class IndexedGroup:
         """Topic index and partition number of one id."""
         if partition >= self.total:
             return self.phantoms[partition - self.total]
-        row = int(np.searchsorted(self._base, partition, side="right")) - 1
+        row = int(self._row_of[partition])
         return row, partition - self.base[row]
 
     def assignment(self, lists: Sequence[Ids]) -> Assignment:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from assignors.assignment import Assignment
+from assignors.clients.racks import rack_info
 from assignors.clients.sticky.claims import (
     MemberData,
     believe_highest_generation,
@@ -22,11 +23,9 @@ from assignors.clients.sticky.claims import (
 from assignors.clients.sticky.constrained import Dealt, constrained, constrained_v1
 from assignors.clients.sticky.different import general, general_by_generations
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.clients.sticky.racks import rack_info
-from assignors.model import Group, Subscription
-from assignors.strategy import PartitionRacks, Recompute, Release
-from assignors.trace import Note, note
-from assignors.work import spend
+from assignors.context import Note, note, spend
+from assignors.model import Group, PartitionRacks, Recompute, Subscription
+from assignors.strategy import Release
 
 # The first releases of each change. Equal subscriptions have an algorithm of their own (KAFKA-9987).
 _CONSTRAINED = (2, 5, 1)

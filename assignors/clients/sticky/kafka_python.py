@@ -23,10 +23,9 @@ from assignors.clients.sticky.claims import (
 )
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.task import Movements, Potential, Task, largest_first
+from assignors.context import Believed, note
 from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.model import Group, Subscription
-from assignors.strategy import PartitionRacks, Recompute
-from assignors.trace import Believed, note
+from assignors.model import Group, PartitionRacks, Recompute, Subscription
 
 _SEED = "the result depends on the hash seed of the leader's Python process"
 _OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"

@@ -11,18 +11,16 @@ from dataclasses import replace
 from itertools import permutations
 
 from assignors.assignment import Assignment, PartitionId, from_pairs
+from assignors.clients.racks import rack_info
 from assignors.clients.range import without_patterns
 from assignors.clients.sticky.balance import NEVER_ENDS, Balancing
 from assignors.clients.sticky.claims import said_in_subscription, without_others
 from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.clients.sticky.racks import rack_info
 from assignors.clients.sticky.task import Movements, Potential, Task, largest_first, partitions_of
+from assignors.context import Believed, note, spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.model import Group, Subscription
+from assignors.model import Group, PartitionRacks, Subscription
 from assignors.steps import GivenBack
-from assignors.strategy import PartitionRacks
-from assignors.trace import Believed, note
-from assignors.work import spend
 
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
 """It mistakes a partition's first move for its last. (Windows builds have no assertions: librdkafka.vcxproj.)"""

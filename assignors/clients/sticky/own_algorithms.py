@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 from assignors.assignment import Assignment, PartitionId, from_pairs, owners, same
 from assignors.blocks import takers_by_topic
 from assignors.clients.racks import refuse_any_rack_match
 from assignors.clients.sticky.claims import claims_by_generation, read_sticky, said_in_subscription, two_newest
+from assignors.context import spend
 from assignors.exceptions import CannotTell
-from assignors.model import Group, Subscription, TopicPartitions
+from assignors.model import Group, PartitionRacks, Recompute, Subscription, TopicPartitions
 from assignors.order import franz_go_order
-from assignors.strategy import PartitionRacks, Recompute
-from assignors.work import spend
 
 _TOPIC_ORDER = "franz-go gives free partitions topic by topic, in a random order"
 _CONFLICT = "members claim the same partition, which franz-go decides by generations"
@@ -50,12 +48,8 @@ def franz_go(*, cooperative: bool, aware: bool) -> Recompute:
     return recompute
 
 
-@dataclass(frozen=True, slots=True)
-class _Free:
-    """A topic's free partitions, ascending."""
-
-    topic: str
-    numbers: tuple[int, ...]
+_Free = tuple[str, tuple[int, ...]]
+"""A topic and its free partitions, ascending."""
 
 
 class _Balancer:
@@ -74,12 +68,12 @@ class _Balancer:
         # By number, then topic: a later thief takes from all topics alike.
         self._lists = [sorted(of_member) for of_member in kept]
         self._free = [
-            _Free(topic, numbers)
+            (topic, numbers)
             for topic, count in sorted(counts.items())
             if (numbers := tuple(number for number in range(count) if (topic, number) not in owner))
         ]
         sizes = list(map(len, self._lists))
-        self._turns = _turns(sizes, sum(len(of_topic.numbers) for of_topic in self._free))
+        self._turns = _turns(sizes, sum(len(numbers) for _, numbers in self._free))
         # A member that gives has taken no free partition: those go to members with the fewest.
         for source, target in _moves(sizes):
             self._lists[target].append(self._lists[source].pop())
@@ -109,9 +103,9 @@ class _Balancer:
         """The assignment if free partitions are given in this order of topics."""
         given = [list(of_member) for of_member in self._lists]
         turns = iter(self._turns)
-        for of_topic in order:
-            for number in of_topic.numbers:
-                given[next(turns)].append((number, of_topic.topic))
+        for topic, numbers in order:
+            for number in numbers:
+                given[next(turns)].append((number, topic))
         return from_pairs(
             {
                 member.member_id: [
@@ -126,11 +120,11 @@ class _Balancer:
         owner_of = owners(actual)
         position = {member.member_id: place for place, member in enumerate(self._members)}
         wanted: dict[tuple[int, ...], list[_Free]] = {}
-        for of_topic in self._free:
-            members = [owner_of.get(of_topic.topic, {}).get(number, []) for number in of_topic.numbers]
+        for topic, numbers in self._free:
+            members = [owner_of.get(topic, {}).get(number, []) for number in numbers]
             if any(len(of_partition) != 1 or of_partition[0] not in position for of_partition in members):
                 return False
-            wanted.setdefault(tuple(position[of_partition[0]] for of_partition in members), []).append(of_topic)
+            wanted.setdefault(tuple(position[of_partition[0]] for of_partition in members), []).append((topic, numbers))
         order = self._order_of(Counter({takers: len(topics) for takers, topics in wanted.items()}))
         return order is not None and same(self._with_free([wanted[takers].pop() for takers in order]), actual)
 
@@ -169,7 +163,7 @@ class _Balancer:
     def _owned_by_others(self) -> frozenset[PartitionId]:
         """Partitions of a member that another one still has (`AdjustCooperative`)."""
         owned = _by_owner([member.owned for member in self._members])
-        if any((of_topic.topic, number) in owned for of_topic in self._free for number in of_topic.numbers):
+        if any((topic, number) in owned for topic, numbers in self._free for number in numbers):
             raise CannotTell(_CONFLICT)
         return frozenset(
             (topic, number)

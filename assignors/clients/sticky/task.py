@@ -13,12 +13,12 @@ from itertools import chain
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
+from assignors.clients.racks import RackInfo
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.clients.sticky.racks import RackInfo
+from assignors.context import note_kept, spend
 from assignors.hash_map import first_in_set, partition_hash, string_hash
-from assignors.trace import note_kept
-from assignors.work import spend
 
 
 @dataclass(slots=True)
@@ -73,10 +73,13 @@ def keep(
     """Partitions that members keep of those they owned, and whether any was given up (`assignOwnedPartitions`)."""
     revocation = False
     kept = []
+    wanted: dict[int, npt.NDArray[np.bool_]] = {}  # by the identity of a list of topics, which members share
     for member, ids in enumerate(owned):
-        wanted = np.zeros(len(indexed.topics), dtype=bool)
-        wanted[potential.topics[member]] = True
-        stays = wanted[indexed.topics_of(ids)]
+        rows = potential.topics[member]
+        if id(rows) not in wanted:
+            wanted[id(rows)] = np.zeros(len(indexed.topics), dtype=bool)
+            wanted[id(rows)][rows] = True
+        stays = wanted[id(rows)][indexed.topics_of(ids)]
         if racks is not None:
             stays &= racks.matches(member, ids)
         all_stay = bool(stays.all())

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
-from assignors.brokers.uniform_heterogeneous import Balancer
-from assignors.brokers.uniform_owners import CurrentOwners, assignment, kept
+from assignors.brokers.uniform_heterogeneous import Balancer, CurrentOwners, assignment, kept
 
 
 def test_the_smallest_take_in_turn_and_those_who_are_reached_join_them() -> None:

@@ -26,7 +26,7 @@ from assignors.explain.sticky_steps import (
     NotBelieved,
     Undone,
 )
-from assignors.order import utf8, utf16
+from assignors.order import utf16
 from assignors.rocketmq.strategies import ring_hash
 from assignors.steps import CutIntoBlocks, DealtInRacks, DealtInTurn, GivenBack, Ordered, Result, Shares, Step
 from assignors.words import grouped
@@ -88,16 +88,16 @@ class Ledger:
         require(self.facts.claims[member].issuperset(partitions), f"{member!r} never had one of {partitions}")
 
 
-def _static_first(encode: Callable[[str], bytes]) -> Callable[[str, str | None], Any]:
+def _static_first(encode: Callable[[str], bytes | str]) -> Callable[[str, str | None], Any]:
     return lambda member, instance: (0, encode(instance)) if instance is not None else (1, encode(member))
 
 
 _KEYS: Mapping[str, Callable[[str, str | None], Any]] = {
     "java": _static_first(utf16),
     "java_member_id": lambda member, _: utf16(member),
-    "franz-go": _static_first(utf8),
-    "kafka-python": _static_first(utf8),
-    "member_id": lambda member, _: utf8(member),
+    "franz-go": _static_first(str),
+    "kafka-python": _static_first(str),
+    "member_id": lambda member, _: member,
 }
 
 

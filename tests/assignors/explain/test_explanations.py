@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from assignors import Group, Library, Subscription
-from assignors.clients.sticky import write_sticky
-from assignors.clients.sticky.claims import NOTHING
+from assignors.clients.sticky.claims import NOTHING, write_sticky
 from assignors.clients.sticky.indexed_group import IndexedGroup
+from assignors.context import Believed, Note
 from assignors.explain import brokers, candidates, clients, explain_line
 from assignors.explain.sticky_steps import Generations, GivenUp, Kept, Moved, NotBelieved, Undone
 from assignors.jsonl import write_client_line
 from assignors.steps import DealtInTurn, Step
-from assignors.trace import Believed, Note
 from tests.assignors.clients.sticky.members import claiming, cooperative, owning, read_by_kafka_python
 
 JAVA = Library("java", (3, 7, 1))

@@ -9,7 +9,7 @@ import pytest
 
 from assignors import Group, Library, assign, from_pairs, same, to_pairs
 from assignors.brokers import assign_on_server
-from assignors.clients.sticky import write_sticky
+from assignors.clients.sticky.claims import write_sticky
 from assignors.jsonl import assign_line, write_client_line, write_server_line
 from assignors.jsonl.lines import ClientLine, ServerLine, read
 from tests.assignors.random_groups import random_group, random_racks

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assignors import CannotTell, Group, LeaderWouldFail, assign, to_pairs
-from assignors.clients.sticky import write_sticky
+from assignors.clients.sticky.claims import write_sticky
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import DriftRow
 from streaming.records import Member

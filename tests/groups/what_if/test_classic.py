@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks, assign
-from assignors.clients.sticky import write_sticky
+from assignors.clients.sticky.claims import write_sticky
 from streaming.groups import GroupConfig
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import WhatIfRow

@@ -8,7 +8,7 @@ from dataclasses import replace
 from assignors import (
     Subscription,
 )
-from assignors.clients.sticky import write_sticky
+from assignors.clients.sticky.claims import write_sticky
 
 
 def cooperative(member_id: str, *topics: str, owned: dict[str, tuple[int, ...]], generation: int = 1) -> Subscription:

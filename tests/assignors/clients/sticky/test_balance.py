@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from assignors import CannotTell, Group, Subscription, assign, owners
-from assignors.clients.sticky import kafka_python, read_sticky
+from assignors.clients.sticky import kafka_python
 from assignors.clients.sticky.balance import pairwise_differences
-from assignors.clients.sticky.claims import previous_owners
+from assignors.clients.sticky.claims import previous_owners, read_sticky
 from assignors.clients.sticky.constrained import _collect
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.task import Movements

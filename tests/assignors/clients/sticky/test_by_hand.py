@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from assignors import Assignment, CannotTell, Group, Subscription, assign
-from assignors.clients.sticky import write_sticky
+from assignors.clients.sticky.claims import write_sticky
 from tests.assignors.clients.by_hand import Case, check, each, member
 from tests.assignors.clients.sticky.members import claiming, cooperative, newcomer, owning, read_by_kafka_python
 

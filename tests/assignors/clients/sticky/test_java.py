@@ -22,8 +22,8 @@ from assignors import (
     strategy_named,
     with_hidden_inputs,
 )
-from assignors.clients.sticky import write_sticky
-from assignors.work import at_most
+from assignors.clients.sticky.claims import write_sticky
+from assignors.context import at_most
 from tests.assignors.clients.sticky.members import claiming
 from tests.examples import examples
 

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.clients.sticky import read_kafka_python, read_sticky, write_kafka_python, write_sticky
-from assignors.clients.sticky.claims import MemberData, read_generation
+from assignors.clients.sticky.claims import (
+    MemberData,
+    read_generation,
+    read_kafka_python,
+    read_sticky,
+    write_kafka_python,
+    write_sticky,
+)
 
 
 def test_a_kafka_python_leader_reads_its_own_bytes_only() -> None:
