@@ -157,16 +157,19 @@ def between(low: float | None, high: float | None, say: Callable[[Any], str]) ->
         high: Upper bound; None if unknown.
         say: How a number is said.
     """
-    if low is None and high is None:
-        return DASH
+    said = None if low is None else say(low), None if high is None else say(high)
+    span = _from_to(*said)
+    if low is None or high is None or said[0] == said[1] or high > _AGREE * low:
+        return span
+    return f"about {say(math.sqrt(low * high))} ({span})"
+
+
+def _from_to(low: str | None, high: str | None) -> str:
     if high is None:
-        return f"{say(low)} or more"
+        return DASH if low is None else f"{low} or more"
     if low is None:
-        return f"up to {say(high)}"
-    if say(low) == say(high):
-        return say(high)
-    span = f"{say(low)} to {say(high)}"
-    return f"about {say(math.sqrt(low * high))} ({span})" if high <= _AGREE * low else span
+        return f"up to {high}"
+    return high if low == high else f"{low} to {high}"
 
 
 def size(count: float | None) -> str:
@@ -183,13 +186,8 @@ def size(count: float | None) -> str:
 
 def bounds(low: float | None, high: float | None) -> str:
     """A span that is known by its bounds, in s: "12 s", "40 s to 3 min", "12 s or more"."""
-    shortest = None if low is None else age(timedelta(seconds=low))
-    longest = None if high is None else age(timedelta(seconds=high))
-    if longest is None:
-        return DASH if shortest is None else f"{shortest} or more"
-    if shortest is None:
-        return f"up to {longest}"
-    return longest if shortest == longest else f"{shortest} to {longest}"
+    ends = (None if value is None else age(timedelta(seconds=value)) for value in (low, high))
+    return _from_to(*ends)
 
 
 def behind(low: float | None, high: float | None) -> str:
@@ -207,13 +205,10 @@ def visible(name: str) -> str:
 def cut(name: str, most: int = _CUT_AT) -> str:
     """A visible name of at most `most` characters, cut in the middle: names differ at their beginnings and ends."""
     # A name can have 32 KB: only its ends are escaped.
-    if len(name) > 2 * most:
-        name = name[:most] + name[-most:]
-        shown = visible(name)
-    else:
-        shown = visible(name)
-        if len(shown) <= most:
-            return shown
+    is_long = len(name) > 2 * most
+    shown = visible(name[:most] + name[-most:] if is_long else name)
+    if len(shown) <= most and not is_long:
+        return shown
     head = (most - 1) // 2
     return f"{shown[:head]}…{shown[-(most - 1 - head) :]}"
 

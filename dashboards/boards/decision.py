@@ -14,9 +14,6 @@ from streaming.explain import verdict_in_words
 
 __all__ = ["BOARD", "as_decided", "better", "strategies"]
 
-# A sentence may name foreign ids of any length; steps cut their lists themselves.
-_LONGEST: Final = 2_000
-
 # A group of RocketMQ has a verdict for each of its topics, the worst first.
 _MOST_TOPICS: Final = 8
 
@@ -40,22 +37,21 @@ def _fill(view: View) -> Mapping[str, Any]:
             "than their retention, or never was."
         )
         raise NotThereError(message)
-    explained, partitions = [], []
-    if not view.unread:
-        explained = view.rows("explained", **name, generation=None, decision=number)
-        partitions = view.rows("decision_lag", **name, at=found[0]["record_time"])
     links = {"group": name, "number": number}
     if view.unread:
         return links
     decision = found[0]
+    explained = view.rows("explained", **name, generation=None, decision=number)
+    partitions = view.rows("decision_lag", **name, at=decision["record_time"])
+    if view.unread:
+        return links
     verdict = decision if decision["verdict"] is not None else None
     return {
         **links,
         "decision": decision,
-        "delayed": _delayed(decision),
         "owners": owners(members, verdict, partitions),
         "strategies": strategies(what_if, verdict),
-        "explained": explained_of(explained[:_MOST_TOPICS]),
+        "explained": [(row["topic"], verdict_in_words(row)) for row in explained[:_MOST_TOPICS]],
         "unexplained": len(explained) - _MOST_TOPICS,
         "members": members,
         "lag_by_member": lag_by_member(as_decided(partitions, members)),
@@ -90,27 +86,6 @@ def _named(view: View) -> tuple[str, str]:
         message = "Several clusters are watched: add ?cluster= and a name to the address."
         raise NotThereError(message)
     return view.cluster or view.clusters[0], asked
-
-
-def _delayed(decision: Row) -> str:
-    """Records that waited, as bounds, or why no upper bound is known."""
-    low, high, why = (decision[f"records_delayed_{name}"] for name in ("min", "max", "reason"))
-    if high is None:
-        return f"not known: {why.replace('_', ' ')}" if why else words.DASH
-    return words.number(high) if low == high else f"{words.number(low)} to {words.number(high)}"
-
-
-def explained_of(verdicts: Sequence[Row]) -> list[dict[str, Any]]:
-    """Why the assignment should be as it is, and what is different, topic by topic where each has its verdict."""
-    return [
-        {
-            "topic": None if row["topic"] is None else words.cut(row["topic"], 120),
-            "sentences": [words.cut(sentence, _LONGEST) for sentence in told.sentences],
-            "drift": [words.cut(sentence, _LONGEST) for sentence in told.drift],
-        }
-        for row in verdicts
-        for told in (verdict_in_words(row),)
-    ]
 
 
 def strategies(rows: Sequence[Row], verdict: Row | None) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from streaming.history.due import DEFINITION
-from streaming.tables import Table, fetched_few, limited, table_named
+from streaming.tables import fetched_few, limited, table_named
 
 _FOLDER = Path(__file__).parent
 
@@ -49,10 +48,7 @@ def group_hours(sources: Mapping[str, ds.Dataset], steps: pa.Table, cluster: str
         cluster: The cluster.
         hour: Beginning of the hour, UTC.
     """
-    with limited() as connection:
-        for name, given in {**sources, "steps": steps}.items():
-            connection.register(name, given)
-        return _rows(connection, table_named("group_hourly"), {"cluster": cluster, "hour": hour})
+    return _computed("group_hourly", {**sources, "steps": steps}, cluster=cluster, hour=hour)
 
 
 def partition_hours(lag: ds.Dataset, steps: pa.Table, cluster: str, hour: datetime, parts: int = 1) -> pa.Table:
@@ -66,15 +62,11 @@ def partition_hours(lag: ds.Dataset, steps: pa.Table, cluster: str, hour: dateti
         parts: Groups are worked on in so many parts, one after the other: memory for time.
     """
     bounds = pc.min_max(steps["round"]).as_py()
-    with limited() as connection:
-        connection.register("steps", steps)
-        connection.register("lag", lag)
-        given = {"cluster": cluster, "hour": hour, "parts": parts} | {
-            "first_round": bounds["min"],
-            "last_round": bounds["max"],
-        }
-        table = table_named("partition_hourly")
-        return pa.concat_tables([_rows(connection, table, {**given, "part": part}) for part in range(parts)])
+    asked = {"cluster": cluster, "hour": hour, "first_round": bounds["min"], "last_round": bounds["max"]}
+    sources = {"steps": steps, "lag": lag}
+    return pa.concat_tables(
+        [_computed("partition_hourly", sources, **asked, part=part, parts=parts) for part in range(parts)]
+    )
 
 
 def group_days(hours: ds.Dataset, cluster: str, day: date) -> pa.Table:
@@ -85,15 +77,18 @@ def group_days(hours: ds.Dataset, cluster: str, day: date) -> pa.Table:
         cluster: The cluster.
         day: The day.
     """
-    with limited() as connection:
-        connection.register("group_hourly", hours)
-        return _rows(connection, table_named("group_daily"), {"cluster": cluster, "day": day})
+    return _computed("group_daily", {"group_hourly": hours}, cluster=cluster, day=day)
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, table: Table, given: dict[str, Any]) -> pa.Table:
+def _computed(name: str, sources: Mapping[str, ds.Dataset | pa.Table], **asked: Any) -> pa.Table:
+    """Rows of a table of history, by the query of its name over some tables."""
+    table = table_named(name)
     columns = ", ".join(_bounded(column.name, column.type.sql) for column in table.columns)
-    sql = f"SELECT {columns} FROM ({_sql(table.name)})"  # noqa: S608
-    found = fetched_few(connection, sql, {**given, "definition": DEFINITION})
+    with limited() as connection:
+        for source, rows in sources.items():
+            connection.register(source, rows)
+        sql = f"SELECT {columns} FROM ({_sql(name)})"  # noqa: S608
+        found = fetched_few(connection, sql, {**asked, "definition": DEFINITION})
     return found.cast(pa.schema([field.remove_metadata() for field in table.arrow_schema]))
 
 
