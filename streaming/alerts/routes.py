@@ -55,16 +55,11 @@ class Routing:
         own = self._rules.get(about.rule)
         if own is not None:
             return own
-        found: list[str] = []
-        matched = False
-        for route in self._routes:
-            if not self._matches(route, about):
-                continue
-            matched = True
-            found += route.targets
-            if not route.go_on:
-                break
-        return tuple(dict.fromkeys(found)) if matched else self._targets
+        matching = [route for route in self._routes if self._matches(route, about)]
+        if not matching:
+            return self._targets
+        last = next((place for place, route in enumerate(matching) if not route.go_on), len(matching))
+        return tuple(dict.fromkeys(target for route in matching[: last + 1] for target in route.targets))
 
     def refusal(self, target: str, about: Transition) -> str | None:
         """Why a target never gets an alert; None when it does."""

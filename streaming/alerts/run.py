@@ -121,7 +121,7 @@ class Alerter:
             return []
         attempt = self._trouble.attempt
         attempt(self._write_results, None)
-        attempt(self._see_rounds, None)
+        attempt(lambda: self._liveness.saw(self._rounds.read()), None)
         self._upkeep.count_files()
         self._behind = not attempt(self._judge_rounds, False) or self._behind
         self._judge_by_clock()
@@ -195,9 +195,6 @@ class Alerter:
                 return False
             self.wake.wait(self._alerts.poll_ms / 1000)
         return True
-
-    def _see_rounds(self) -> None:
-        self._liveness.saw(self._rounds.read())
 
     def _judge_rounds(self) -> bool:
         """Judge the new rounds; True when that is done."""

@@ -6,6 +6,7 @@ import difflib
 import json
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -236,14 +237,11 @@ _WRITE_IT = "write it like 2026-12-01T14:30+01:00, or as a span ago, like 10m."
 
 
 def _moment(option: str, given: str, now: int) -> int:
-    try:
+    with suppress(ValueError):
         return now - span_ms(given)
-    except ValueError:
-        pass
-    try:
+    moment = None
+    with suppress(ValueError):
         moment = datetime.fromisoformat(given)
-    except ValueError:
-        moment = None
     if moment is None or moment.tzinfo is None:
         message = f"{option} {visible(given)} is not a time: {_WRITE_IT}"
         raise SetupError(message)

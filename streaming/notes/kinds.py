@@ -114,11 +114,8 @@ MuteOrMark = TypeVar("MuteOrMark", Mute, Mark)
 
 def note_of(kind: type[MuteOrMark], row: Mapping[str, Any]) -> MuteOrMark:
     """A mute or a mark of its row, in which the columns that it needs are not NULL."""
-    given: dict[str, Any] = {}
-    for one in fields(kind):
-        value = row[one.name]
-        given[one.name] = epoch_ms(value) if isinstance(value, datetime) else value
-    return kind(**given)
+    given = {one.name: row[one.name] for one in fields(kind)}
+    return kind(**{name: epoch_ms(value) if isinstance(value, datetime) else value for name, value in given.items()})
 
 
 def muting(

@@ -42,6 +42,7 @@ _WORST: Final = 299
 
 _LABEL = re.compile(r"[^A-Za-z0-9_]")
 
+# Columns of an alert's key with labels that do not depend on it.
 _OWN: Final = ("group_id", "topic", "partition")
 
 
@@ -102,7 +103,8 @@ class AlertmanagerTarget:
             told = {"summary": message.subject, "description": message.body}
             return _alert(labels, told, now, now + self.resend_ms / 1000)
         labels = {_LABEL.sub("_", name): value for name, value in decided.labels}
-        labels |= {name: visible(str(value)) for name, value in _rest(decided.entity).items()}
+        about = json.loads(decided.entity).items()
+        labels |= {name: visible(str(value)) for name, value in about if name not in _OWN}
         labels |= {"alertname": decided.rule, "severity": decided.severity, "cluster": decided.cluster}
         named = {"group": decided.group_id, "topic": decided.topic, "partition": decided.partition}
         labels |= {name: visible(str(value)) for name, value in named.items() if value is not None}
@@ -176,11 +178,6 @@ def _alert(
         "endsAt": _rfc3339(max(start + 0.001, end)),
         **({"generatorURL": link} if link else {}),
     }
-
-
-def _rest(entity: str) -> dict[str, Any]:
-    """What identifies an alert beside group, topic and partition; a JSON object as in `Transition.entity`."""
-    return {name: value for name, value in json.loads(entity).items() if name not in _OWN}
 
 
 def _parsed(name: str, url: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:

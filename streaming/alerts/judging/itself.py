@@ -74,7 +74,8 @@ class Liveness:
         self._since = steady()
         self._newest: int | None = None
         self._has_looked = False
-        self._has_seen_new = False
+        self.has_seen_new = False
+        """Whether a round has come that was not there at our start."""
         # When rounds were read, in steady seconds, and their elapsed time, ms.
         self._reads: deque[tuple[float, int]] = deque()
 
@@ -86,18 +87,13 @@ class Liveness:
         self._newest = number
         if not first:
             self._since = self._steady()
-            self._has_seen_new = True
-
-    @property
-    def has_seen_new(self) -> bool:
-        """Whether a round has come that was not there at our start."""
-        return self._has_seen_new
+            self.has_seen_new = True
 
     @property
     def silent_s(self) -> float:
         """Seconds since a new round was read; before the first, since the start, minus the grace."""
         waited = self._steady() - self._since
-        return waited if self._has_seen_new else max(0.0, waited - self._grace_s)
+        return waited if self.has_seen_new else max(0.0, waited - self._grace_s)
 
     def judged(self, newest: FeedRound | None) -> None:
         """Take the newest round that the rules were judged by."""
@@ -110,7 +106,7 @@ class Liveness:
 
     def is_present(self, recent_s: float) -> bool:
         """Whether the newest round shows the present: it came within so many seconds, and rounds keep their pace."""
-        if not self._has_seen_new or self.silent_s > recent_s or len(self._reads) < 2:
+        if not self.has_seen_new or self.silent_s > recent_s or len(self._reads) < 2:
             return False
         (first_at, first), (last_at, last) = self._reads[0], self._reads[-1]
         took = last_at - first_at

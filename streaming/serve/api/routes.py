@@ -116,14 +116,10 @@ def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) 
     except CursorError:
         message = f"cursor does not belong to this list: {quoted(asked.cursor or '')}; use `next` of the previous page."
         raise _RefusedError(message) from None
-    known = {
-        "cluster": asked.cluster,
-        "group_id": getattr(asked, "group", None),
-        "topic": getattr(asked, "topic", None),
-        "status": getattr(asked, "status", None),
-        "verdict": getattr(asked, "verdict", None),
-        "kind": getattr(asked, "kind", None),
-        "since": _since(model, getattr(asked, "since", None), listing.name),
+    given = msgspec.structs.asdict(asked)
+    known = {name: given.get(name) for name in ("cluster", "topic", "status", "verdict", "kind")} | {
+        "group_id": given.get("group"),
+        "since": _since(model, given.get("since"), listing.name),
         "until": datetime.now(UTC) + _AHEAD,
         "imbalance": model.thresholds.imbalance,
         "most": _ALL,
