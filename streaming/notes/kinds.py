@@ -114,8 +114,9 @@ MuteOrMark = TypeVar("MuteOrMark", Mute, Mark)
 
 def note_of(kind: type[MuteOrMark], row: Mapping[str, Any]) -> MuteOrMark:
     """A mute or a mark of its row, in which the columns that it needs are not NULL."""
-    given = {one.name: row[one.name] for one in fields(kind)}
-    return kind(**{name: epoch_ms(value) if isinstance(value, datetime) else value for name, value in given.items()})
+    given: dict[str, Any] = {one.name: row[one.name] for one in fields(kind)}
+    given |= {name: epoch_ms(value) for name, value in given.items() if isinstance(value, datetime)}
+    return kind(**given)
 
 
 def muting(
