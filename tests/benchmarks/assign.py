@@ -1,18 +1,89 @@
-"""Recomputed assignments of leaders and of brokers (KIP-848), beside Kafka's own classes on the same groups."""
+"""Recomputed assignments of leaders and of brokers (KIP-848), beside Kafka's own classes on the same groups.
+
+Groups as in Kafka's own scale tests: members m, topics t with as many partitions each, subscriptions equal or in
+disjoint buckets. Java is warmed up first; both sides show the best of several runs. A checksum verifies that both
+results are the same.
+"""
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
+import time
 from base64 import urlsafe_b64encode
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ParamSpec
 
 from assignors import Assignment, Group, Subscription, assign, pack
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
-from tests.benchmarks.assign_times import NEWCOMER, Size, best, checksum, compared, java_times
+from streaming.jars import classpath
+from streaming.java import find_java
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["assignments"]
+__all__ = ["NEWCOMER", "Size", "assignments", "checksum", "compared"]
+
+NEWCOMER = "newcomer"
+"""Member id of the joining member; the others are member0, member1 and so on."""
+
+_JARS = "broker"  # clients and group coordinator of the newest release are among them
+_RUNS = 5
+_SMALL_RUNS = 300
+# Java takes minutes for some changes of groups with different subscriptions; we do not wait longer than this.
+_JAVA_LIMIT_S = 60
+_JAVA_STUCK_S = 600
+_P = ParamSpec("_P")
+
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Size:
+    """A group, and the target: how many times faster than Java, or a time in ms.
+
+    Attributes:
+        strategy: Our name for the strategy.
+        java_class: Java's name for it.
+        members: Members before the join.
+        topics: Number of topics.
+        partitions: Partitions of each topic.
+        buckets: Number of different subscriptions; the topics are divided among them.
+        joins: Whether the strategy uses earlier assignments, so that a join is measured, too.
+        full_aim: Target for a first assignment.
+        join_aim: Target for a join.
+        java_limit: Whether Java may take minutes for a join: then it runs once, for a minute at most.
+    """
+
+    strategy: str
+    java_class: str
+    members: int
+    topics: int
+    partitions: int
+    buckets: int = 1
+    joins: bool = True
+    full_aim: str = ""
+    join_aim: str = ""
+    java_limit: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in the table."""
+        total = self.topics * self.partitions
+        different = ", different subscriptions" if self.buckets > 1 else ""
+        return f"{self.strategy}, {self.members:,} members x {total:,} partitions{different}"
+
+    @property
+    def runs(self) -> int:
+        """How often our code runs."""
+        return _RUNS if self.members > 100 else _SMALL_RUNS
+
+    def bucket(self, member: int) -> range:
+        """Topics of a member, by number."""
+        bucket = member % self.buckets
+        return range(bucket * self.topics // self.buckets, (bucket + 1) * self.topics // self.buckets)
+
 
 _SOURCE = Path(__file__).with_name("AssignTimes.java")
 _COOPERATIVE = "CooperativeStickyAssignor"
@@ -34,8 +105,6 @@ _SERVER_SIZES = (
     Size("server-uniform", "UniformAssignor", 10, 1, 100, full_aim="1 ms", join_aim="1 ms"),
 )
 
-_MASK = (1 << 64) - 1
-
 
 def assignments(say: Say) -> list[Figure]:
     """Time our code and Java's; a figure per group for a first assignment, and one for a member that joins.
@@ -51,11 +120,11 @@ def assignments(say: Say) -> list[Figure]:
 
 def _clients(size: Size, say: Say) -> list[Figure]:
     say(f"{size.name}, Java")
-    java = java_times(_SOURCE, size)
+    java = _java_times(_SOURCE, size)
     say(f"{size.name}, ours")
 
     def timed(name: str, group: Group, aim: str, place: int) -> tuple[Figure, Assignment]:
-        ms, result = best(size.runs, assign, size.strategy, group)
+        ms, result = _best(size.runs, assign, size.strategy, group)
         theirs = java[place] if place < len(java) else None
         sum_ = checksum(result, lambda topic: int(topic.removeprefix("topic")))
         return compared(name, ms, aim, sum_, theirs), result
@@ -72,7 +141,7 @@ def _clients(size: Size, say: Say) -> list[Figure]:
 
 def _brokers(size: Size, say: Say) -> list[Figure]:
     say(f"{size.name}, Java")
-    java = java_times(_SERVER_SOURCE, size)
+    java = _java_times(_SERVER_SOURCE, size)
     say(f"{size.name}, ours")
     numbers = {topic_id(topic): topic for topic in range(size.topics)}
     figures = []
@@ -81,7 +150,7 @@ def _brokers(size: Size, say: Say) -> list[Figure]:
     if size.joins:
         lines.append(("  one member joins", size.join_aim))
     for theirs, (name, aim) in zip(java, lines, strict=True):
-        ms, before = best(size.runs, assign_on_server, size.strategy, server_group(size, before))
+        ms, before = _best(size.runs, assign_on_server, size.strategy, server_group(size, before))
         figures.append(compared(name, ms, aim, checksum(before, numbers.__getitem__), theirs))
     return figures
 
@@ -139,3 +208,64 @@ def topic_id(topic: int) -> str:
 def _member_ids(size: Size) -> list[str]:
     """Ids of the members before the join, by number."""
     return [f"member{number}" for number in range(size.members)]
+
+
+def _java_times(source: Path, size: Size) -> list[tuple[float, int]]:
+    """Best time in ms and checksum of a first assignment and of a join; a join that took too long is missing.
+
+    Raises:
+        RuntimeError: Java failed, or did not end.
+    """
+    # (Java needs hundreds of runs until it has compiled the code that a small group needs.)
+    numbers = [size.members, size.topics, size.partitions, size.buckets, size.runs]
+    if size.java_limit:
+        numbers.append(_JAVA_LIMIT_S)
+    jars = os.pathsep.join(map(str, classpath(_JARS)))
+    command = [str(find_java()), "-Xmx4g", "-cp", jars, str(source), size.java_class, *map(str, numbers)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_JAVA_STUCK_S)
+    except subprocess.TimeoutExpired:
+        message = f"{size.name}: Java was not done after {_JAVA_STUCK_S} s"
+        raise RuntimeError(message) from None
+    except subprocess.CalledProcessError as error:
+        message = f"Java ended with {error.returncode}: {str(error.stderr)[-300:]}"
+        raise RuntimeError(message) from None
+    return [(float(ms), int(sum_)) for ms, sum_ in (line.split() for line in run.stdout.splitlines())]
+
+
+def _best(runs: int, call: Callable[_P, Assignment], *args: _P.args, **kwargs: _P.kwargs) -> tuple[float, Assignment]:
+    """Shortest time of a call in ms, and the result."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        result = call(*args, **kwargs)
+        times.append((time.perf_counter() - start) * 1000)
+    return min(times), result
+
+
+def compared(name: str, ms: float, aim: str, sum_: int, java: tuple[float, int] | None) -> Figure:
+    """A line of the table.
+
+    Raises:
+        RuntimeError: Java's result differs.
+    """
+    if java is None:
+        return Figure(name, f"{ms:,.1f} ms", aim, f"Java over {_JAVA_LIMIT_S} s")
+    if java[1] != sum_:
+        message = f"{name}: Java computed something else"
+        raise RuntimeError(message)
+    return Figure(name, _ms(ms), aim, f"Java {_ms(java[0])}: {java[0] / ms:.1f} x")
+
+
+def checksum(result: Assignment, topic_number: Callable[[str], int]) -> int:
+    """The sum that the Java programs print."""
+    total = 0
+    for member_id, topics in result.items():
+        member = len(result) if member_id == NEWCOMER else int(member_id.removeprefix("member")) + 1
+        for topic, partitions in topics.items():
+            total += member * (len(partitions) * (topic_number(topic) * 1_000_003 + 1) + sum(partitions))
+    return total & _MASK
+
+
+def _ms(ms: float) -> str:
+    return f"{ms:,.1f} ms" if ms >= 1 else f"{ms:.2f} ms"

@@ -4,8 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-from tests.benchmarks.assign import _brokers, _clients
-from tests.benchmarks.assign_times import NEWCOMER, Size, checksum, compared
+from tests.benchmarks.assign import NEWCOMER, Size, _brokers, _clients, checksum, compared
 
 
 @pytest.mark.nightly
