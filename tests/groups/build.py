@@ -259,8 +259,7 @@ def make_cooperative(
 
 def churn_of(*inputs: GroupInput) -> list[ChurnRow]:
     """The churn rows of a group that lives through these inputs, in the order in which they were written."""
-    life = Life()
-    life.take(*inputs)
+    life = Life.after(*inputs)
     return life.rows.rebalance_churn
 
 

@@ -251,7 +251,6 @@ def flapping() -> Life:
     life = Life.after(
         make_record(5, even("x", 2, "a", "b")), *read([metadata("a"), epoch(1), target("a", 0), stands(1)], 10)
     )
-    assert life.state is not None
     oldest = life.state.classic.waiting[0]
     record = msgspec.structs.replace(oldest.record, members=())
     life.state.classic.waiting[0] = msgspec.structs.replace(oldest, record=record, kind="dropped", more=3)
@@ -281,7 +280,6 @@ def seen() -> Life:
     first = make_look(5, topic, classic=SeenClassic("consumer", "range", even("x", 2, "a")))
     second = make_look(7, topic, classic=SeenClassic("consumer", "range", even("x", 2, "a", "b")))
     rows = life.take(first, second)
-    assert life.state is not None
     life.state.classic.cost = open_cost(rows.rebalance_churn[-1])
     seen = RoundSpan(START, START + 1, 2)
     life.state.classic.rounds = RebalanceRounds(seen, "Stable", seen, seen, seen)
@@ -297,7 +295,6 @@ def seen_by_broker() -> Life:
     two = msgspec.structs.replace(one, epoch=6, target=((TOPIC_ID, (0, 1)),))
     life.take(make_look(5, orders, consumer=SeenConsumer(3, 3, "uniform", (one,)), **consumer))
     life.take(make_look(7, orders, consumer=SeenConsumer(6, 6, "uniform", (two,)), **consumer))
-    assert life.state is not None
     life.state.seen = SeenState(life.state.seen.looked if life.state.seen else 0, empty=True, untold=2_000)
     return life
 
@@ -317,7 +314,6 @@ def rocketmq() -> Life:
     world.leave(A)
     world.round()
     life.take(*world.seen)
-    assert life.state is not None
     # The cost of a decision that was only seen is never open; the columns have to be read all the same.
     life.state.classic.cost = open_cost(world.rows.rebalance_churn[-1])
     return life

@@ -92,7 +92,6 @@ def test_the_order_of_a_batch_s_inputs_makes_no_difference(steps: list[Step], ra
 
 def counts_of(life: Life, topic: str) -> list[tuple[int, int, int]]:
     """Partition counts in the state, and the first and last second in which each was seen."""
-    assert life.state is not None
     return [
         (seen.count, (seen.first - START) // SECOND, (seen.last - START) // SECOND)
         for seen in life.state.topics[topic].counts
@@ -121,5 +120,4 @@ def test_a_topic_is_forgotten_when_no_round_has_shown_it_for_more_than_twice_the
     life.take(make_observation(10, make_topic("x", 1), make_topic("y", 1)))
     for second, known in ((10 + 20 * 60, {"x", "y"}), (11 + 20 * 60, {"x"})):
         life.take(make_observation(second, make_topic("x", 1)))
-        assert life.state is not None
         assert set(life.state.topics) == known

@@ -126,7 +126,6 @@ def test_rebalances_before_the_next_round_are_all_told_by_it_up_to_a_limit() -> 
     life = begun()
     for generation in range(2, 40):
         life.take(two_owners(10 + generation, generation))
-    assert life.state is not None
     assert len(life.state.stopped) == WAITING_MAX
     rows = life.take(make_observation(60, make_topic("x", 2, end=150))).rebalance_churn
     assert [row.decision for row in rows] == list(range(34, 50))

@@ -82,7 +82,6 @@ def test_a_long_pause_is_not_learned_from_commits_that_compaction_has_taken_out(
     life = Life()
     for at in range(10, 60, 10):
         life.take(make_commit(at, at, topic="x"), make_observation(at + 5, make_topic("x", 1, end=at + 20)))
-    assert life.state is not None
     known = life.state.partitions["x"][0].rhythm
     life.take(Compacted(60, 5_001), make_commit(5_000, 90, topic="x"), make_observation(5_010, make_topic("x", 1)))
     after = life.state.partitions["x"][0].rhythm
@@ -144,7 +143,6 @@ def test_a_group_that_ends_in_a_compacted_stretch_is_closed() -> None:
 
 def test_a_stretch_leaves_nothing_behind_in_the_state() -> None:
     life = Life.after(Compacted(0, 6), make_commit(5, 1, topic="x"), make_observation(6, make_topic("x", 1)))
-    assert life.state is not None
     assert life.state.compacted_until == -1
     life.take(make_tombstone(8), make_commit(7, None, topic="x"), make_observation(9, gone="deleted", state=None))
     assert life.state is None

@@ -10,7 +10,7 @@ from streaming.records import GroupInput, HeldPartition
 from streaming.times import DAY_MS, day_of
 from tests.groups.build import START, Life, even, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, observation, read
-from tests.groups.rocketmq.world import A, Client, World
+from tests.groups.rocketmq.world import A, Client, group
 from tests.log_health.made_round import make_round
 
 
@@ -77,9 +77,7 @@ def test_members_of_a_modern_group_are_repeated_with_their_targets() -> None:
 
 
 def test_members_of_a_rocketmq_group_are_repeated() -> None:
-    world = World()
-    world.join(Client(A))
-    world.rebalance()
+    world = group(Client(A))
     [first] = world.round(2).members
     world.interval = DAY_MS
     again = repeated(world.round(3).members)

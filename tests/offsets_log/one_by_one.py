@@ -71,7 +71,6 @@ def fold_one_by_one(
     dropped = 0
 
     def count_unknown(record: Record) -> None:
-        assert record.key is not None
         version = None
         if record.value is not None and len(record.value) >= 2:
             version = int.from_bytes(record.value[:2], "big", signed=True)
@@ -109,7 +108,6 @@ def fold_one_by_one(
                 quarantined.append((offset, commit.reason))
             elif isinstance(commit, UnknownVersion):
                 # (A legacy key, and one that Redpanda has wrapped, count as plain ones.)
-                assert value is not None
                 count(f"1/{int.from_bytes(value[:2], 'big', signed=True)}", offset)
             is_unreadable = isinstance(commit, Rejected | UnknownVersion)
             window = _window(key, record, commit if isinstance(commit, OffsetCommit) else None, is_unreadable)

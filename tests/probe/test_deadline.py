@@ -43,7 +43,6 @@ def test_a_slow_pace_is_said_once_and_its_end_once() -> None:
         pace.note_own_round(took)
         said.append(pace.change_in_words())
     assert [index for index, sentence in enumerate(said) if sentence is not None] == [2, 7]
-    assert said[2] is not None
     assert said[2].startswith("A round took 95.0 s: they come every 100 s, not every 10 s")
     assert said[7] == "Rounds come every 10 s again."
 

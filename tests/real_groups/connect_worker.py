@@ -57,7 +57,6 @@ class ConnectWorker:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._process is not None
         self._process.stop(30)
 
     def answers(self) -> bool:

@@ -70,7 +70,6 @@ def rust_program() -> Sequence[str]:
         _run(["cargo", "generate-lockfile"], folder)
         lock = folder / "Cargo.lock"
         source = re.search(r"^source = .*$", lock.read_text("utf-8"), re.MULTILINE)
-        assert source is not None
         pinned = (folder / "crates.lock").read_text("utf-8")
         lock.write_text(re.sub(r"^checksum = ", f"{source[0]}\nchecksum = ", pinned, flags=re.MULTILINE), "utf-8")
         _run(["cargo", "build", "--release", "--locked"], folder)

@@ -64,7 +64,6 @@ class _Consumer:
         await self._consumer.start()
 
     async def _poll(self) -> None:
-        assert self._consumer is not None
         await self._consumer.getmany(timeout_ms=100)
 
     async def _close(self) -> None:

@@ -338,7 +338,6 @@ def storm(first: int, last: int) -> list[GroupInput]:
 def test_decisions_that_pile_up_without_a_round_are_counted_beyond_a_thousand_and_their_rows_say_so() -> None:
     # A group that rebalances for an hour while the probe is down.
     life = Life.after(*storm(1, 1_200))
-    assert life.state is not None
     assert len(life.state.classic.waiting) == 64 + 1_000
     rows = life.take(make_observation(1_300, make_topic("x", 2)))
     assert len({row.decision for row in life.rows.rebalance_churn}) == 1_200
@@ -364,7 +363,6 @@ def test_decisions_that_are_dropped_keep_no_long_names_and_their_state_stays_sma
     for generation in range(1, 101):
         members = (make_member(name, ("x",), {"x": (0, 1)}),)
         life.take(make_record(generation, members, generation=generation, leader=name, protocol=name))
-    assert life.state is not None
     dropped = [waiting for waiting in life.state.classic.waiting if waiting.kind == "dropped"]
     assert len(dropped) == 36
     assert len(msgspec.msgpack.encode(dropped)) < 36 * 1_000

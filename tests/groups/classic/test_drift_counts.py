@@ -252,7 +252,6 @@ def test_the_round_before_a_waiting_decision_moves_with_a_clock_that_is_set_righ
     # The clock of the rounds was an hour ahead when the group was met, and is set right after the decision.
     life.take(make_record(5, even("x", 3, "a", "b")), round_at(10, ahead=3_600))
     life.take(make_record(15, even("x", 6, "a", "b"), generation=2), round_at(20), round_at(30))
-    assert life.state is not None
     [waiting] = life.state.classic.waiting
     assert waiting.after_round == START + 10 * SECOND
 

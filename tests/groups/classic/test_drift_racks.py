@@ -70,7 +70,6 @@ def test_racks_are_told_where_rounds_have_shown_those_of_every_topic_that_exists
             if since is not None and position >= since:
                 topics.append(make_topic(name, 2, racks=CROSSED))
         life.take(make_observation(position, *topics))
-    assert life.state is not None
     decision = ClassicDecision(make_record(2_000, two((1,), (0,))), "rebalance", 1)
     assert seen_racks(life.state, decision, life.config, ["x", "y", "never seen"]).told == told
     # A state of a release that did not keep racks.
@@ -202,7 +201,6 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
     for of_a, of_b, expected in (((1,), (0,), "identical"), ((0,), (1,), "unverified")):
         life = Life(configured=RACK_AWARE)
         life.take(make_observation(1, make_topic("x", 2)), make_observation(1990, make_topic("x", 2)))
-        assert life.state is not None
         life.state.topics["x"].racks.clear()
         life.take(
             make_record(2000, two(of_a, of_b, **LIBRDKAFKA)), make_observation(2005, make_topic("x", 2, racks=CROSSED))
@@ -213,7 +211,6 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
 def test_members_with_racks_are_unverified_where_no_round_has_told_any() -> None:
     life = Life(configured=RACK_AWARE)
     life.take(make_observation(1, make_topic("x", 2)), make_record(5, two((0,), (1,), **LIBRDKAFKA)))
-    assert life.state is not None
     life.state.topics["x"].racks.clear()
     # The topic is gone at the next round, so that round has no racks.
     life.take(make_observation(1000, make_topic("x", None)))
@@ -293,7 +290,6 @@ def test_racks_of_ten_thousand_partitions_are_a_byte_each_and_one_entry_as_long_
     life, without = shown(*((second, racks) for second in range(1, 200, 10))), Life()
     for position in range(1, 200, 10):
         without.take(make_observation(position, make_topic("x", 10_000)))
-    assert life.state is not None
     assert without.state is not None
     assert len(encode_state(life.state)[1]) - len(encode_state(without.state)[1]) < 10_100
     (seen,) = life.state.topics["x"].racks
@@ -312,13 +308,11 @@ def test_any_number_of_different_racks_comes_back(racks: int) -> None:
 
 def test_racks_from_before_any_metadata_that_a_leader_may_have_are_forgotten() -> None:
     life = shown((1, CROSSED), (1_801, STRAIGHT), (3_601, EVERYWHERE), (5_401, EVERYWHERE))
-    assert life.state is not None
     assert len(life.state.topics["x"].racks) <= 2
 
 
 def test_a_rolling_restart_leaves_no_more_than_a_few_entries() -> None:
     life = shown(*((1 + 10 * number, CROSSED if number % 2 else STRAIGHT) for number in range(100)))
-    assert life.state is not None
     assert len(life.state.topics["x"].racks) == 16
 
 

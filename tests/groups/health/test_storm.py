@@ -37,7 +37,6 @@ def since(known: Rebalances, now: int) -> int | None:
 def test_a_burst_after_quiet_days_is_a_storm_since_its_first_rebalance_until_it_is_over() -> None:
     known = group(0, DAY, *every(MINUTE, 2 * DAY, 2 * DAY + LEAST * MINUTE))
     found = storm(known, START + 2 * DAY + LEAST * MINUTE)
-    assert found is not None
     assert (found.name, found.since - START) == ("rebalance_storm", 2 * DAY)
     # One two days before and one a day before, by their weights of a quarter and a half.
     assert found.detail == "6 rebalances in the last 10 minutes; usually about 0.7 a day"
@@ -79,7 +78,6 @@ def test_after_a_storm_the_past_is_what_it_was_before() -> None:
     for time in every(MINUTE, 3 * DAY, 3 * DAY + LEAST * MINUTE):
         note(known, START + time)
     found = storm(known, START + 3 * DAY + LEAST * MINUTE)
-    assert found is not None
     assert 20 < float(found.detail.split()[-3]) < 28
 
 
@@ -135,7 +133,6 @@ def test_a_storm_counts_up_to_64_rebalances_and_says_where_there_may_be_more() -
     for number, begins in ((63, "63 rebalances"), (64, "64 or more rebalances"), (90, "64 or more rebalances")):
         known = group(0, DAY, *every(1_000, 2 * DAY, 2 * DAY + number * 1_000))
         found = storm(known, START + 2 * DAY + number * 1_000)
-        assert found is not None
         assert found.detail.startswith(begins)
         assert found.since - START == 2 * DAY
 

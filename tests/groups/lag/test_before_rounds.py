@@ -171,7 +171,6 @@ def test_the_marks_of_a_group_that_is_told_of_the_first_record_of_all_stay_in_or
     life = behind(committed=0)
     see(life, 20, UnreadTimestamp(0, BACK, -1, True))
     see(life, 30, end=120)
-    assert life.state is not None
     offsets = life.state.partitions["x"][0].marks[::3]
     assert offsets == sorted(offsets)
 

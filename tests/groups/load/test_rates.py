@@ -61,8 +61,6 @@ def health(life: Life) -> GroupHealthRow:
 
 
 def window_ended(life: Life) -> int:
-    assert life.state is not None
-    assert life.state.load is not None
     return life.state.load.since_time
 
 

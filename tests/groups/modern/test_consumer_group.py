@@ -140,7 +140,6 @@ def test_a_tombstone_removes_what_its_key_names_from_groups_of_every_type(
         group, _ = replay(group, item, born=True)
     for tombstone, left in ((of_current, (1, 1, 0)), (of_target, (1, 0, 0)), (of_member, (0, 0, 0))):
         group, _ = replay(group, Removed(*where, tombstone, "a"))
-        assert group is not None
         assert (len(group.members), len(group.targets), len(group.currents)) == left
     assert replay(group, Removed(*where, of_epoch)) == (None, Ended(10, 1_000, 3, group_type))
 
@@ -151,12 +150,10 @@ def test_tombstones_remove_a_resolved_expression_the_known_topics_and_a_topology
     group, _ = replay(group, ResolvedRegex(*where, "or.*", ("orders",), 1, 1_000), born=True)
     group, _ = replay(group, StreamsTopology(*streams, 1, ()))
     group, _ = replay(group, KnownTopics(*where, ((TOPIC_ID, "orders", 4),)))
-    assert group is not None
     assert (list(group.regexes), group.topology is None, group.topics is None) == (["or.*"], False, False)
     group, _ = replay(group, Removed(*where, 16, "or.*"))
     group, _ = replay(group, Removed(*streams, 23))
     group, _ = replay(group, Removed(*where, 4))
-    assert group is not None
     assert (list(group.regexes), group.topology, group.topics) == ([], None, None)
 
 
@@ -165,7 +162,6 @@ def test_a_regular_expression_that_comes_and_goes_between_two_decisions_leaves_n
     where = (20, 1_000, CONSUMER, 3)
     taken, _ = replay(group, ResolvedRegex(*where, "o.*", ("orders",), 1, 1_000))
     taken, _ = replay(taken, Removed(*where, 16, "o.*"))
-    assert taken is not None
     assert (taken.regexes, taken.before.regexes) == ({}, {})
 
 

@@ -26,8 +26,6 @@ from tests.offsets_log.written import current_assignment, offset_key, offset_val
 
 def test_each_new_target_counts_as_a_rebalance() -> None:
     life = Life.after(*read(FIRST + SECOND_MEMBER))
-    assert life.state is not None
-    assert life.state.rebalances is not None
     assert life.state.rebalances.recent == [START + 13 * SECOND, START + 19 * SECOND]
 
 

@@ -186,7 +186,6 @@ def test_share_and_streams_groups_have_no_cost(group_type: str) -> None:
         observation(20),
     )
     assert [bounds(row) for row in life.rows.rebalance_churn] == [(1, None, None)] * 2
-    assert life.state is not None
     assert life.state.modern.pauses is None
 
 
@@ -220,6 +219,4 @@ def test_partitions_of_topics_that_are_gone_are_forgotten_with_the_next_target()
             ),
             observation(at + 5),
         )
-    assert life.state is not None
-    assert life.state.modern.pauses is not None
     assert set(life.state.modern.pauses.free) <= {"id-of-day-19"}

@@ -177,7 +177,6 @@ def test_a_view_is_prepared_once_for_all_clients_on_its_list_or_not_and_never_ha
 def test_two_connections_that_do_not_last_are_no_second_client(addresses: list[list[str]], rounds: int) -> None:
     world = three()
     listed = world.lists["broker-a"]
-    assert listed is not None
     listed.append(A)
     for of_client in addresses:
         world.addresses[A] = of_client

@@ -10,7 +10,22 @@ from streaming.groups.context import Incarnations
 from streaming.groups.rocketmq.round import balance_of, group_of
 from streaming.groups.rows import ChurnRow, Rows, TopicAssignment, unit_of
 from streaming.records import Member, RocketMQObservation
-from tests.groups.rocketmq.world import CIRCLE, INTERVAL, RETRY, SECOND, START, TOPIC, A, B, C, Client, D, World, three
+from tests.groups.rocketmq.world import (
+    CIRCLE,
+    INTERVAL,
+    RETRY,
+    SECOND,
+    START,
+    TOPIC,
+    A,
+    B,
+    C,
+    Client,
+    D,
+    World,
+    group,
+    three,
+)
 
 
 def decisions(rows: Rows) -> list[tuple[int, str, int, int]]:
@@ -34,9 +49,7 @@ def test_the_first_round_of_two_that_show_the_same_is_the_decision() -> None:
 
 
 def test_a_decision_was_made_between_two_looks() -> None:
-    world = World()
-    world.join(Client(A))
-    world.rebalance()
+    world = group(Client(A))
     world.round(2)
     [created] = world.rows.rebalance_churn
     # Nobody looked before the first round. (A round is closed half a second after its time.)
@@ -53,9 +66,7 @@ def test_a_decision_was_made_between_two_looks() -> None:
     ("back_ms", "least"), [(10_499, 20 * SECOND), (10_500, 20 * SECOND), (10_501, None)], ids=("before", "at", "after")
 )
 def test_no_decision_was_made_later_than_the_round_that_shows_it_closed(back_ms: int, least: int | None) -> None:
-    world = World()
-    world.join(Client(A))
-    world.rebalance()
+    world = group(Client(A))
     world.round(2)
     world.join(Client(B))
     world.rebalance()
@@ -240,9 +251,7 @@ def test_a_group_whose_state_was_lost_goes_on_with_the_incarnation_that_the_tabl
 
 def test_a_strategy_is_that_of_most_members_and_the_first_by_name_where_as_many_run_two() -> None:
     for others, strategy in (((CIRCLE, CIRCLE), "AVG_BY_CIRCLE"), ((CIRCLE,), "AVG"), ((None, None), "AVG")):
-        world = World()
-        world.join(Client(A), *(Client(name, strategy=of) for name, of in zip((B, C), others, strict=False)))
-        world.rebalance()
+        world = group(Client(A), *(Client(name, strategy=of) for name, of in zip((B, C), others, strict=False)))
         assert world.round(2).rebalance_churn[0].strategy == strategy
 
 
@@ -259,7 +268,6 @@ def test_a_strategy_is_that_of_most_members_and_the_first_by_name_where_as_many_
 def test_a_member_has_the_first_hosts_of_its_connections(addresses: list[str], hosts: str) -> None:
     world = World()
     for listed in world.lists.values():
-        assert listed is not None
         listed.extend([A] * len(addresses))
     world.clients[A] = Client(A)
     world.addresses[A] = addresses

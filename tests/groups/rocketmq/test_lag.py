@@ -8,7 +8,7 @@ import pytest
 from streaming.groups import GroupConfig, advance
 from streaming.groups.rows import HotPartition, Rows
 from streaming.records import BROADCASTING, CLUSTERING, QueuesSeen, RocketMQObservation
-from tests.groups.rocketmq.world import GROUP, SECOND, TOPIC, A, B, C, Client, World
+from tests.groups.rocketmq.world import GROUP, SECOND, TOPIC, A, B, Client, World, group
 
 
 def lag_of(rows: Rows) -> dict[tuple[str, int], tuple[int | None, str, str | None, int | None]]:
@@ -18,13 +18,6 @@ def lag_of(rows: Rows) -> dict[tuple[str, int], tuple[int | None, str, str | Non
         for row in rows.lag
         if row.broker == "broker-a"
     }
-
-
-def group() -> World:
-    world = World()
-    world.join(*(Client(name) for name in (A, B, C)))
-    world.rebalance()
-    return world
 
 
 def test_an_empty_queue_has_no_lag_whether_or_not_anything_was_committed() -> None:
@@ -94,7 +87,6 @@ def test_the_queues_of_a_deleted_topic_end_after_a_day_without_a_deleted_offset(
     assert (row.broker, row.partition, row.ended, row.offset_deleted) == ("broker-a", 0, True, False)
     assert not [row for row in world.round(20).lag if row.topic == "gone"]
     assert world.findings == {}
-    assert world.state is not None
     assert sorted(world.state.partitions) == [f"{TOPIC}\0@\0broker-a", f"{TOPIC}\0@\0broker-b"]
 
 
@@ -204,9 +196,7 @@ def test_an_offset_that_goes_back_is_a_finding_with_its_place() -> None:
 def test_members_that_never_commit_are_told_of_unless_they_keep_offsets_themselves(
     model: str, findings: set[str]
 ) -> None:
-    world = World()
-    world.join(Client(A, more={"message_model": model}))
-    world.rebalance()
+    world = group(Client(A, more={"message_model": model}))
     for turn in range(1, 122):
         world.consume(TOPIC, "broker-a", 0, end=100 * turn, committed=-1)
         world.interval = 10 * SECOND
@@ -234,18 +224,14 @@ def test_a_waiting_decision_is_pending_and_a_group_known_by_its_offsets_alone_ha
 
 
 def test_two_members_that_hold_one_queue_have_assigned_it_once() -> None:
-    world = World()
-    world.join(Client(A), Client(B))
-    world.rebalance()
+    world = group(Client(A), Client(B))
     world.clients[B].held[TOPIC] |= {("broker-a", 0), ("broker-a", 1)}
     world.round(2)
     assert world.health.assigned_partitions == 8
 
 
 def test_views_are_calm_since_the_first_round_with_the_lists_and_routes_of_the_newest_one() -> None:
-    world = World()
-    world.join(Client(A))
-    world.rebalance()
+    world = group(Client(A))
     since = []
     for change in (None, "route", None, "list", None):
         if change == "route":
@@ -253,8 +239,6 @@ def test_views_are_calm_since_the_first_round_with_the_lists_and_routes_of_the_n
         elif change == "list":
             world.join(Client(B))
         world.round()
-        assert world.state is not None
-        assert world.state.rocketmq is not None
         [calm] = [watched for name, watched in world.state.rocketmq.watched.items() if name.startswith("calm ")]
         since.append(calm.since // SECOND)
     assert since == [10, 20, 20, 40, 40]

@@ -62,6 +62,7 @@ from tests.groups.rocketmq.world import (
     C,
     Client,
     World,
+    group,
     text,
     three,
 )
@@ -108,8 +109,6 @@ def test_of_thousands_of_connections_under_one_id_eight_are_watched() -> None:
     world.lists["broker-b"] = [A, B, *[C] * 1_000]
     world.addresses[C] = [f"10.0.0.3:{1_000 + number}" for number in range(1_002)]
     world.round(2)
-    assert world.state is not None
-    assert world.state.rocketmq is not None
     assert sum(name.startswith("duplicate_client_id") for name in world.state.rocketmq.watched) == 8
 
 
@@ -254,9 +253,7 @@ def test_anything_that_an_event_may_hold_passes_and_fits_the_tables(seed: int) -
 
 
 def test_the_inputs_of_a_verdict_give_its_owners_again() -> None:
-    world = World()
-    world.join(*(Client(name) for name in (A, B, C)))
-    world.rebalance()
+    world = group(*(Client(name) for name in (A, B, C)))
     world.round(2)
     [drift] = world.rows.drift
     assert drift.verdict == "identical"

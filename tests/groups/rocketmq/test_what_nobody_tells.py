@@ -6,7 +6,7 @@ import msgspec
 
 from streaming.groups import advance
 from streaming.records import OK, BrokerSeen
-from tests.groups.rocketmq.world import GROUP, SECOND, TOPIC, A, B, C, Client, D, World, three
+from tests.groups.rocketmq.world import GROUP, SECOND, TOPIC, A, B, C, Client, D, World, group, three
 
 MINUTE = 60 * SECOND
 
@@ -131,9 +131,7 @@ def test_queues_that_a_silent_member_may_have_taken_are_not_held_by_nobody() -> 
 
 
 def test_a_member_that_has_never_answered_may_have_any_share_of_any_topic() -> None:
-    world = World()
-    world.join(Client(A), Client(B), Client(C))
-    world.rebalance()
+    world = group(Client(A), Client(B), Client(C))
     world.clients[C].answer = "timeout"
     world.round(20)
     assert set(world.findings) == {"not_answering"}

@@ -111,7 +111,6 @@ DECIDED: dict[str, tuple[list[GroupObservation], int, dict[str, Any]]] = {
 def test_a_decision_is_what_two_looks_show_of_it(case: str) -> None:
     looks, count, columns = DECIDED[case]
     life = Life.after(*looks)
-    assert life.state is not None
     assert life.state.rebalances is not None
     row = last(life)
     told = {"causes": [cause.cause for cause in row.causes or ()]}
@@ -135,8 +134,6 @@ def test_a_decision_s_earliest_time_is_not_after_its_own_where_the_clock_went_ba
     later = {"time": START + 9_800, "closed": START + 10_300, "elapsed": 20 * SECOND}
     life.take(make_look(20, X, classic=classic(*even("x", 2, "a", "b")), **later))
     assert last(life).decided_time_min == START + 10 * SECOND
-    assert life.state is not None
-    assert life.state.classic.current is not None
     assert life.state.classic.current.earliest == START + 9_800
 
 
@@ -253,7 +250,6 @@ def test_the_rows_do_not_depend_on_how_the_looks_were_cut(at: int) -> None:
 
 def test_a_state_with_looks_is_packed_and_unpacked() -> None:
     life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
-    assert life.state is not None
     assert decode_state(*encode_state(life.state)) == life.state
     assert life.state.source == "admin"
 

@@ -55,7 +55,6 @@ def test_a_log_that_may_not_be_read_any_more_is_no_reason_to_number_decisions_ot
 @pytest.mark.parametrize(("before", "readable"), [(None, False), ("admin", True)])
 def test_the_sentence_says_what_is_taken_and_what_is_lost(before: str | None, readable: bool) -> None:
     chosen = choose(settings(), before, lambda: readable)
-    assert chosen is not None
     for part in ("__consumer_offsets", "every 10 s", "stay unknown", "docs/admin-mode.md"):
         assert part in chosen.sentence
     assert ("begin a new lake" in chosen.sentence) == readable
@@ -174,7 +173,6 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
     chosen = secured.settings(Filters(groups=("billing",), topics=("orders",)), **topics)
     assert check(chosen) == []
     source = source_of(chosen)
-    assert source is not None
     assert source.name == "admin"
 
     with Probe(chosen) as probe:
@@ -186,9 +184,6 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
                                                          "security_protocol": "PLAINTEXT"})}
     )  # fmt: skip
     told = read_round(plain, first).groups["billing"].seen
-    assert told is not None
-    assert told.classic is not None
-    assert told.commits is not None
     assert (told.classic.protocol, len(told.classic.members), told.commits.whole) == ("range", 1, True)
     assert list(told.commits.offsets) == ["orders"]
     # Nothing has changed since, so the round reports only the group itself.
@@ -203,7 +198,6 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
         third = restarted.round()
     # A new probe reports everything once.
     again = read_round(plain, third).groups["billing"].seen
-    assert again is not None
     assert again.classic is not None
 
 
@@ -212,6 +206,5 @@ def test_with_read_on_the_log_the_log_is_taken(secured: Secured) -> None:
     secured.grant(*RIGHTS)
     chosen = secured.settings(rounds_topic="evenkeel.by-log", events_topic="evenkeel.by-log-events")
     source = source_of(chosen)
-    assert source is not None
     assert source.name == "log"
     assert "no completed rebalance is missed" in source.sentence
