@@ -20,6 +20,13 @@ def secured_broker(tmp_path_factory: pytest.TempPathFactory, until_its_group_end
 
 
 @pytest.fixture
+def secured(secured_broker: Secured) -> Iterator[Secured]:
+    """That broker, which grants nothing before a test and after it."""
+    yield secured_broker
+    secured_broker.revoke_all()
+
+
+@pytest.fixture
 def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     # The offsets log is created with the broker's first group.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -14,12 +13,6 @@ from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import Cluster
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
-
-
-@pytest.fixture
-def secured(secured_broker: Secured) -> Iterator[Secured]:
-    yield secured_broker
-    secured_broker.revoke_all()
 
 
 def looked(settings: Settings) -> dict[str, list[CheckResult]]:

@@ -29,12 +29,6 @@ pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 
 
-@pytest.fixture
-def secured(secured_broker: Secured) -> Iterator[Secured]:
-    yield secured_broker
-    secured_broker.revoke_all()
-
-
 def problems_of(settings: Settings) -> list[str]:
     return check(settings)
 

@@ -13,16 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
-from streaming.events import decode_round
 from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.run import _Beat
 from streaming.records import RoundClosed, RoundOpened
-from tests.probe.witness import Cluster, MakeSettings, read
+from tests.probe.witness import Cluster, MakeSettings, rounds_of
 
 pytestmark = pytest.mark.turn(2)
 
@@ -42,16 +41,6 @@ def own_settings(broker: EmbeddedBroker, unique: str) -> Settings:
             interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
         ),
     )
-
-
-def rounds_of(settings: Settings) -> list[RoundOpened | RoundClosed]:
-    consumer = KafkaConsumer(bootstrap_servers=settings.kafka.bootstrap_servers, group_id=None)
-    place = TopicPartition(settings.probe.rounds_topic, 0)
-    end = consumer.end_offsets([place])[place]
-    consumer.close()
-    records = read(settings.kafka.bootstrap_servers, settings.probe.rounds_topic, 0, 0, end)
-    decoded = [decode_round(record.value) for record in records]
-    return [record for record in decoded if isinstance(record, (RoundOpened, RoundClosed))]
 
 
 @pytest.mark.nightly
@@ -104,7 +93,7 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
             except RoundAbandonedError:
                 assert time.monotonic() < deadline
     admin.close()
-    records = rounds_of(settings)
+    records = [record for _, record in rounds_of(settings)]
     assert [record for record in records if isinstance(record, RoundClosed)] == [first, second]
     assert sum(isinstance(record, RoundOpened) for record in records) >= 3
     assert second.groups == first.groups == 2
@@ -125,8 +114,8 @@ def test_a_round_in_progress_ends_when_the_probe_is_to_stop(
     monkeypatch.setattr(KafkaCluster, "log_positions", stopped)
     with Probe(settings, stop) as probe, pytest.raises(StopRequestedError):
         probe.round()
-    assert [record.ends for record in rounds_of(settings) if isinstance(record, RoundOpened)] == [False, True]
-    assert not any(isinstance(record, RoundClosed) for record in rounds_of(settings))
+    assert [record.ends for _, record in rounds_of(settings) if isinstance(record, RoundOpened)] == [False, True]
+    assert not any(isinstance(record, RoundClosed) for _, record in rounds_of(settings))
 
 
 def environment(**values: str) -> dict[str, str]:
@@ -154,7 +143,7 @@ def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settin
         while settings.probe.rounds_topic not in cluster.admin.list_topics():
             assert time.monotonic() < deadline
             assert process.poll() is None
-        while sum(isinstance(record, RoundClosed) for record in rounds_of(settings)) < 2:
+        while sum(isinstance(record, RoundClosed) for _, record in rounds_of(settings)) < 2:
             assert time.monotonic() < deadline
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)

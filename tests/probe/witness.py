@@ -12,10 +12,10 @@ from kafka.structs import OffsetAndMetadata
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from streaming.config import Settings
-from streaming.events import Event, GroupEvent, RejectedEvent, UnknownType, decode_event
-from streaming.records import GroupObservation, RoundClosed, TopicObservation
+from streaming.events import Event, GroupEvent, RejectedEvent, UnknownType, decode_event, decode_round
+from streaming.records import GroupObservation, RoundClosed, RoundOpened, TopicObservation
 
-__all__ = ["Cluster", "MakeSettings", "Seen", "read", "read_round"]
+__all__ = ["Cluster", "MakeSettings", "Seen", "read", "read_round", "rounds_of"]
 
 MakeSettings = Callable[..., Settings]
 
@@ -111,3 +111,13 @@ def read_round(settings: Settings, closed: RoundClosed) -> Seen:
                 events.append(event)
                 keys.append(record.key)
     return Seen(events, keys)
+
+
+def rounds_of(settings: Settings) -> list[tuple[int, RoundOpened | RoundClosed]]:
+    """Append time in ms and content of each record of the rounds topic so far, in order."""
+    bootstrap, topic = settings.bus_kafka.bootstrap_servers, settings.probe.rounds_topic
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)
+    end = consumer.end_offsets([TopicPartition(topic, 0)])[TopicPartition(topic, 0)]
+    consumer.close()
+    decoded = [(record.timestamp, decode_round(record.value)) for record in read(bootstrap, topic, 0, 0, end)]
+    return [(time, record) for time, record in decoded if isinstance(record, RoundOpened | RoundClosed)]

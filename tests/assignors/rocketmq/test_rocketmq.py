@@ -48,6 +48,19 @@ def short(strategy: str, of: list[MessageQueue], clients: list[str], options: Op
 NEARBY = Options(room_separator="-")
 
 
+def test_consistent_hash_takes_the_next_of_ten_virtual_nodes() -> None:
+    assert short("CONSISTENT_HASH", queues(a=4, b=4), ["10.3.0.1@1", "10.3.0.2@2", "10.3.0.3@3"]) == {
+        "10.3.0.1@1": "a2 b3",
+        "10.3.0.2@2": "a0 a3 b0 b2",
+        "10.3.0.3@3": "a1 b1",
+    }
+    assert short("CONSISTENT_HASH", queues(a=4, b=4), IDS) == {
+        "10.0.0.100@1@x": "a1 a2 a3 b0",
+        "10.0.0.10@1@x": "a0 b1 b2",
+        "10.0.0.9@1@x": "b3",
+    }
+
+
 class CountingId(str):
     """A client id that counts with how many others it is compared."""
 

@@ -111,35 +111,30 @@ def events_of(settings: Settings, closed: RoundClosed) -> list[ClusterTopicEvent
 
 
 @pytest.mark.xdist_group("secured")
-def test_without_the_rights_bytes_and_readers_are_unknown_and_with_them_they_are_told(secured_broker: Secured) -> None:
+def test_without_the_rights_bytes_and_readers_are_unknown_and_with_them_they_are_told(secured: Secured) -> None:
     literal = ACLResourcePatternType.LITERAL
     own = [
         (operation, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED)
         for operation in (ACLOperation.CREATE, ACLOperation.READ, ACLOperation.WRITE)
     ]
-    secured_broker.grant(
+    secured.grant(
         (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", literal),
         (ACLOperation.DESCRIBE, ResourceType.GROUP, "billing", literal),
         (ACLOperation.DESCRIBE, ResourceType.TOPIC, "orders", literal),
         *own,
     )
-    try:
-        settings = secured_broker.settings(
-            cluster_topics=True, rounds_topic="evenkeel.t-rounds", events_topic="evenkeel.t-events"
-        )
-        without = first_of(settings, secured_broker)
-        assert (without.sizes, without.unsized, without.hidden, without.groups) == (None, "no_right", "no_right", 1)
-        secured_broker.grant(
-            (ACLOperation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster", literal),
-            (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", literal),
-        )
-        # (New topics of ours: a probe that reads its last round back waits for the topic's turn.)
-        fresh = {"rounds_topic": "evenkeel.u-rounds", "events_topic": "evenkeel.u-events"}
-        told = first_of(secured_broker.settings(cluster_topics=True, **fresh), secured_broker)
-        assert (told.unsized, told.hidden, told.groups, told.readers) == (None, None, 1, ("billing",))
-        assert told.sizes[0] > 0 == told.sizes[1]
-    finally:
-        secured_broker.revoke_all()
+    settings = secured.settings(cluster_topics=True, rounds_topic="evenkeel.t-rounds", events_topic="evenkeel.t-events")
+    without = first_of(settings, secured)
+    assert (without.sizes, without.unsized, without.hidden, without.groups) == (None, "no_right", "no_right", 1)
+    secured.grant(
+        (ACLOperation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster", literal),
+        (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", literal),
+    )
+    # (New topics of ours: a probe that reads its last round back waits for the topic's turn.)
+    fresh = {"rounds_topic": "evenkeel.u-rounds", "events_topic": "evenkeel.u-events"}
+    told = first_of(secured.settings(cluster_topics=True, **fresh), secured)
+    assert (told.unsized, told.hidden, told.groups, told.readers) == (None, None, 1, ("billing",))
+    assert told.sizes[0] > 0 == told.sizes[1]
 
 
 def first_of(settings: Settings, broker: Secured) -> ClusterTopicObservation:

@@ -116,7 +116,7 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
 
 @pytest.mark.kafka
 @pytest.mark.xdist_group("secured")
-def test_without_the_right_the_settings_stay_unknown_and_with_it_they_are_told(secured_broker: Secured) -> None:
+def test_without_the_right_the_settings_stay_unknown_and_with_it_they_are_told(secured: Secured) -> None:
     literal = ACLResourcePatternType.LITERAL
     rights = [
         (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", literal),
@@ -127,16 +127,11 @@ def test_without_the_right_the_settings_stay_unknown_and_with_it_they_are_told(s
             for operation in (ACLOperation.CREATE, ACLOperation.READ, ACLOperation.WRITE)
         ),
     ]
-    secured_broker.grant(*rights)
-    try:
-        settings = secured_broker.settings(
-            rounds_topic="evenkeel.settings-rounds", events_topic="evenkeel.settings-events"
-        )
-        assert _told(settings, secured_broker) == {None}
-        secured_broker.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "*", literal))
-        assert _told(settings, secured_broker) == {OF_THE_BROKER}
-    finally:
-        secured_broker.revoke_all()
+    secured.grant(*rights)
+    settings = secured.settings(rounds_topic="evenkeel.settings-rounds", events_topic="evenkeel.settings-events")
+    assert _told(settings, secured) == {None}
+    secured.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "*", literal))
+    assert _told(settings, secured) == {OF_THE_BROKER}
 
 
 def _told(settings: Settings, broker: Secured) -> set[TopicRetention | None]:
@@ -160,9 +155,9 @@ def test_a_round_tells_what_the_broker_says(cluster: Cluster, settings: Settings
 
 @pytest.mark.kafka
 @pytest.mark.xdist_group("secured")
-def test_without_the_right_it_stays_unknown_and_with_it_it_is_told(secured_broker: Secured) -> None:
+def test_without_the_right_it_stays_unknown_and_with_it_it_is_told(secured: Secured) -> None:
     literal = ACLResourcePatternType.LITERAL
-    secured_broker.grant(
+    secured.grant(
         (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", literal),
         (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", literal),
         (ACLOperation.DESCRIBE, ResourceType.TOPIC, "*", literal),
@@ -171,15 +166,10 @@ def test_without_the_right_it_stays_unknown_and_with_it_it_is_told(secured_broke
             for operation in (ACLOperation.CREATE, ACLOperation.READ, ACLOperation.WRITE)
         ),
     )
-    try:
-        settings = secured_broker.settings(
-            rounds_topic="evenkeel.retention-rounds", events_topic="evenkeel.retention-events"
-        )
-        assert _told_of_offsets(settings) is None
-        secured_broker.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "kafka-cluster", literal))
-        assert _told_of_offsets(settings) == 10_080
-    finally:
-        secured_broker.revoke_all()
+    settings = secured.settings(rounds_topic="evenkeel.retention-rounds", events_topic="evenkeel.retention-events")
+    assert _told_of_offsets(settings) is None
+    secured.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "kafka-cluster", literal))
+    assert _told_of_offsets(settings) == 10_080
 
 
 def _told_of_offsets(settings: Settings) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -152,12 +152,6 @@ def test_a_stop_ends_the_wait_for_a_log(monkeypatch: pytest.MonkeyPatch) -> None
     # (Without the stop the deadline would end it, by another error.)
     with pytest.raises(StopRequestedError):
         readable(monkeypatch, Stopping([UNKNOWN]), again_s=3_600.0)
-
-
-@pytest.fixture
-def secured(secured_broker: Secured) -> Iterator[Secured]:
-    yield secured_broker
-    secured_broker.revoke_all()
 
 
 @pytest.mark.kafka

@@ -12,17 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
 
 from streaming.config import Settings, environment_of
-from streaming.events import decode_round
 from streaming.lifecycle import SUPERVISOR
 from streaming.probe import Probe
 from streaming.probe.exceptions import AnotherProbeError
 from streaming.probe.standby import Identity
 from streaming.probe.writer import Opened, RoundWriter
-from streaming.records import RoundClosed, RoundOpened
-from tests.probe.witness import Cluster, MakeSettings, read
+from streaming.records import RoundClosed
+from tests.probe.witness import Cluster, MakeSettings, rounds_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
@@ -62,18 +60,8 @@ class Rounds:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def records(self) -> list[tuple[int, RoundOpened | RoundClosed]]:
-        """Append time in ms and content of each, in order."""
-        bootstrap, topic = self._settings.bus_kafka.bootstrap_servers, self._settings.probe.rounds_topic
-        consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)
-        place = TopicPartition(topic, 0)
-        end = consumer.end_offsets([place])[place]
-        consumer.close()
-        decoded = [(record.timestamp, decode_round(record.value)) for record in read(bootstrap, topic, 0, 0, end)]
-        return [(time, record) for time, record in decoded if isinstance(record, RoundOpened | RoundClosed)]
-
     def closed(self) -> list[RoundClosed]:
-        return [record for _, record in self.records() if isinstance(record, RoundClosed)]
+        return [record for _, record in rounds_of(self._settings) if isinstance(record, RoundClosed)]
 
     def makers(self) -> list[str]:
         """The probes that closed rounds, each once, in order."""
@@ -138,7 +126,7 @@ def test_a_second_process_stands_by_and_takes_over_at_an_end_and_after_a_kill(
     assert len(rounds.makers()) == 4
     assert third.end(signal.SIGTERM) == 0
     # Never two at a time: every round was opened after the one before was closed, or given up.
-    records = [record for _, record in rounds.records()]
+    records = [record for _, record in rounds_of(watched)]
     numbers = [record.round for record in records if isinstance(record, RoundClosed)]
     assert numbers == sorted(numbers)
     changes = [record.probe for record in records if isinstance(record, RoundClosed)]
@@ -174,7 +162,7 @@ def test_a_probe_that_stands_by_is_stopped_at_once_and_leaves_the_rounds_alone(w
         one.round()
         with pytest.raises(AnotherProbeError):
             other.round()
-        before = len(Rounds(watched).records())
+        before = len(rounds_of(watched))
         ended: list[str] = []
 
         def stand_by() -> None:
@@ -190,4 +178,4 @@ def test_a_probe_that_stands_by_is_stopped_at_once_and_leaves_the_rounds_alone(w
         waits.join(30)
         assert ended == ["StopRequestedError"]
     # A round of the first, and the mark of its end.
-    assert len(Rounds(watched).records()) == before + 3
+    assert len(rounds_of(watched)) == before + 3
