@@ -215,7 +215,7 @@ def test_a_day_with_an_hour_of_an_older_release_has_no_counts_by_cause() -> None
         "group_id": "g", "hour": START_MS, "event_date": START_MS // 86_400_000, "source_rows": 1,
         "partitions_stopped_unmoved": 2, "partitions_stopped_unmoved_unknown": 0,
     }  # fmt: skip
-    told = [{"name": "eager", "count": 1}]
+    told = [("eager", 1)]
     both = {**hour, "rebalances_by_protocol": told, "rebalances_by_cause": []}
     for old, expected in ((both, (4, [{"name": "eager", "count": 2}], [])), (hour, (None, None, None))):
         hours = rows_of("group_hourly", [both, {**old, "hour": START_MS + HOUR_MS}])
