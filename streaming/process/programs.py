@@ -127,12 +127,6 @@ class Programs:
         """A program's log file."""
         return self._folder / f"{program.name}.log"
 
-    def pid_of(self, program: Program) -> int | None:
-        """The pid of a program's newest run; None when it has ended."""
-        with self._lock:
-            runs = [kept.process for kept in self._kept if kept.program == program]
-        return next((run.pid for run in runs if run is not None), None)
-
     def stop(self, names: Sequence[str] | None = None) -> None:
         """Stop programs for good, the last started first: all of them, or those with these names."""
         with self._lock:

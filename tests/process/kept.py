@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.process import Program, Programs
+from streaming.process import GuardedProcess, Program, Programs
 
 __all__ = ["PARENT", "REST_S", "WAITS", "Kept", "program_of", "until"]
 
@@ -51,7 +51,9 @@ class Kept:
         until(lambda: any(sentence in line for line in self.said))
 
     def pid(self, program: Program) -> int:
-        until(lambda: self.programs.pid_of(program))
-        pid = self.programs.pid_of(program)
-        assert pid is not None
-        return pid
+        until(lambda: self._runs(program))
+        return self._runs(program)[0].pid
+
+    def _runs(self, program: Program) -> list[GuardedProcess]:
+        kept = [one.process for one in self.programs._kept if one.program == program]
+        return [process for process in kept if process is not None]

@@ -15,7 +15,7 @@ from msgspec import Meta
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # What fits into 64 bits, as the tables' numbers and DuckDB's parameters do.
-_LARGEST = 2**63 - 1
+_Long = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
 
 
 class CursorError(ValueError):
@@ -38,25 +38,14 @@ def decode_cursor(cursor: str, kinds: Sequence[type]) -> list[Any]:
     Raises:
         CursorError: It is none of this list.
     """
+    plain: Any = tuple[tuple(str if kind is str else _Long for kind in kinds)]  # type: ignore[misc]  # a type by values
     try:
-        values = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (binascii.Error, ValueError, RecursionError) as error:
-        raise CursorError from error
-    if not isinstance(values, list) or len(values) != len(kinds):
-        raise CursorError
-    return [_value(value, kind) for value, kind in zip(values, kinds, strict=True)]
-
-
-def _value(value: Any, kind: type) -> Any:
-    if kind is str and isinstance(value, str):
-        return value
-    if kind is str or type(value) is not int or abs(value) > _LARGEST:
-        raise CursorError
-    if kind is int:
-        return value
-    try:
-        return _EPOCH + timedelta(microseconds=value)
-    except OverflowError as error:
+        values = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=plain)
+        return [
+            _EPOCH + timedelta(microseconds=value) if kind is datetime else value
+            for value, kind in zip(values, kinds, strict=True)
+        ]
+    except (binascii.Error, ValueError, RecursionError, OverflowError) as error:
         raise CursorError from error
 
 
