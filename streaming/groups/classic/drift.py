@@ -318,11 +318,9 @@ def _changed_before_it_was_seen(
 
     The assignment shows only a lower bound of the leader's count: some partitions may be held back or not assigned.
     """
-    for topic, known in counts.items():
-        late = state.topics[topic].since - decision.record.record_time > _FIRST_SEEN_MS
-        if late and not known.complete and known.leader not in known.seen:
-            return topic
-    return None
+    late = decision.record.record_time + _FIRST_SEEN_MS
+    doubtful = (topic for topic, of in counts.items() if not of.complete and of.leader not in of.seen)
+    return next((topic for topic in doubtful if state.topics[topic].since > late), None)
 
 
 def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: GroupConfig) -> tuple[str, bool] | None:

@@ -39,10 +39,9 @@ def generation_column(record: MembershipRecord) -> int | None:
 
 def undecodable(record: MembershipRecord) -> Member | None:
     """The first member whose subscription or assignment cannot be decoded; None if all can."""
-    for member in record.members:
-        if member.undecodable is not None or member.topics is None or member.assigned is None:
-            return member
-    return None
+    return next(
+        (m for m in record.members if m.undecodable is not None or m.topics is None or m.assigned is None), None
+    )
 
 
 def owners_in(record: MembershipRecord) -> Ownership:
@@ -88,12 +87,9 @@ def _all_owners(record: MembershipRecord) -> dict[tuple[str, int], set[str]]:
 
 def counts_of(record: MembershipRecord) -> list[int] | None:
     """Number of assigned partitions per member, in record order; None if a member's assignment is unknown."""
-    counts = []
-    for member in record.members:
-        if member.assigned is None:
-            return None
-        counts.append(sum(len(partitions) for _, partitions in member.assigned))
-    return counts
+    if any(member.assigned is None for member in record.members):
+        return None
+    return [sum(len(partitions) for _, partitions in member.assigned or ()) for member in record.members]
 
 
 def wanted_topics(record: MembershipRecord) -> frozenset[str]:

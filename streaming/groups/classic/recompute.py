@@ -307,13 +307,13 @@ class _Search:
 
 def _far_beyond_seen(counts: Mapping[str, SeenCounts]) -> str | None:
     """Why a topic's count in the assignment is not tried; None if all are tried."""
-    for topic, known in counts.items():
-        if is_far_beyond(known.leader, max(known.seen)):
-            return (
-                f"it assigns partition {known.leader - 1} of topic {topic[:100]!r}, of which rounds have seen "
-                f"{max(known.seen)} partitions: too many to recompute"
-            )
-    return None
+    reasons = (
+        f"it assigns partition {known.leader - 1} of topic {topic[:100]!r}, of which rounds have seen "
+        f"{max(known.seen)} partitions: too many to recompute"
+        for topic, known in counts.items()
+        if is_far_beyond(known.leader, max(known.seen))
+    )
+    return next(reasons, None)
 
 
 def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) -> frozenset[str]:

@@ -184,16 +184,11 @@ def _keep_before(group: ModernGroup, member_id: str) -> None:
 def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecision:
     """The decision completed by a record; `group` is updated so that it becomes the previous one."""
     targets = {name: group.targets[name].partitions for name in group.members if name in group.targets}
-    told, before = group.before.members, None
-    joined: tuple[str, ...] | None = None
-    left: tuple[str, ...] | None = None
-    replaced: tuple[tuple[str, str], ...] = ()
-    if told is not None:
-        before = newest_targets(group)
-        replaced = _replaced(told, group.members)
-        gone, come = {old for old, _ in replaced}, {new for _, new in replaced}
-        joined = tuple([name for name in group.members if name not in told and name not in come])
-        left = tuple([name for name in told if name not in group.members and name not in gone])
+    told, is_known = group.before.members or {}, group.before.members is not None
+    replaced = _replaced(told, group.members)
+    returned = {name for pair in replaced for name in pair}
+    joined = tuple([name for name in group.members if name not in told and name not in returned])
+    left = tuple([name for name in told if name not in group.members and name not in returned])
     seen_assignor = item.seen_assignor if isinstance(item, TargetEpoch) else None
     unseen = 0
     if seen_assignor is not None and group.decided is not None:
@@ -211,9 +206,9 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         subscriptions={},
         assignors=asked_assignors(group) if seen_assignor is None else (seen_assignor,),
         targets=targets,
-        before=before,
-        joined=joined,
-        left=left,
+        before=newest_targets(group) if is_known else None,
+        joined=joined if is_known else None,
+        left=left if is_known else None,
         replaced=replaced,
         undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
         topics=group.topics,

@@ -193,12 +193,9 @@ def behind(group: ModernGroup) -> tuple[str, ...]:
     """Ids of the members that have not reached the newest target, for no longer than since the time of `decided`."""
     if group.decided is None:
         return ()
-    found = []
-    for member_id in group.members:
-        current = group.currents.get(member_id)
-        if current is None or current.state != _STABLE or current.epoch != group.decided.epoch:
-            found.append(member_id)
-    return tuple(found)
+    epoch, currents = group.decided.epoch, group.currents
+    there = {name for name, current in currents.items() if current.state == _STABLE and current.epoch == epoch}
+    return tuple([member_id for member_id in group.members if member_id not in there])
 
 
 def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
