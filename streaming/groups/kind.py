@@ -1,8 +1,16 @@
 """A kind of group as a value: what differs between groups, and the shared steps of `advance` ask for.
 
 A kind is a room. Its records, verdicts, members, findings and end are functions of a group's state; `advance.py` lists
-all kinds. Functions get the state, the round where there is one, and the context to which they add rows. Records and
-rounds are `Any` here: each kind declares the types that it takes.
+all kinds (`ROUNDS`). Functions get the state, the round where there is one, and the context to which they add rows.
+Records and rounds are `Any` here: each kind declares the types that it takes.
+
+A new kind is a room with a value of `Kind`, and its place in that list. What its room keeps of a group is one field of
+`GroupState`, which `GroupState.is_void` asks whether anything is kept. The shared steps do the rest:
+
+- `Ownership` gives lag its owners and subscribed topics, and load its members.
+- Judged decisions go through `verdicts.write_verdicts`, with a `GroupKind` that says how to judge one.
+- Rows of members are written by `Rows.change_members`, which closes the rows of those who have gone.
+- Findings are lists of `FindingAtRound`; since when each holds is kept by `health/group_health.py`.
 """
 
 from __future__ import annotations
