@@ -30,7 +30,7 @@ from streaming.groups.classic.before import note_commits
 from streaming.groups.classic.cost import end_by_commits, end_by_decision, is_complete, note_commit
 from streaming.groups.classic.membership import generation_column
 from streaming.groups.context import Context
-from streaming.groups.delayed import NewestTimes, Stopped, bounds, with_delayed, with_seconds
+from streaming.groups.delayed import NewestTimes, Stopped, bounds, with_seconds
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.load.rates import void_window
@@ -152,7 +152,10 @@ def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[
             row = row or msgspec.structs.replace(stopped.row, revision=stopped.row.revision + 1)
             row = msgspec.structs.replace(row, causes=reasons)
             if stopped.stops:
-                row = with_delayed(row, bounds(stopped, state.partitions, newest, observation))
+                least, most, reason = bounds(stopped, state.partitions, newest, observation)
+                row = msgspec.structs.replace(
+                    row, records_delayed_min=least, records_delayed_max=most, records_delayed_reason=reason
+                )
             told[row.decision] = row
         if 0 <= observation.coordinator_epoch < newest_epoch(causes):
             waiting.append(Stopped(row or stopped.row, {}))

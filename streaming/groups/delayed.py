@@ -132,14 +132,6 @@ def bounds(
     return min(_MOST, least), min(_MOST, most), None
 
 
-def with_delayed(row: ChurnRow, told: tuple[int | None, int | None, str | None]) -> ChurnRow:
-    """The row with what `bounds` gives."""
-    least, most, reason = told
-    return msgspec.structs.replace(
-        row, records_delayed_min=least, records_delayed_max=most, records_delayed_reason=reason
-    )
-
-
 def with_seconds(row: ChurnRow, least: int | None, most: int | None) -> ChurnRow:
     """The row with these bounds of the time without an owner, ms; None leaves one as it is."""
     low = row.unassigned_partition_seconds_min if least is None else round(min(MOST_MS, least) / 1000, 3)

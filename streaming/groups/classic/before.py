@@ -100,7 +100,9 @@ def past_of(state: GroupState, record: MembershipRecord, context: Context) -> Pa
         skipped = generations_between(previous_generation, record.generation)
     return Past(
         kind=kind,
-        incarnation=_incarnation(previous if continues else None, record, context),
+        incarnation=previous.incarnation
+        if previous is not None and continues
+        else context.config.incarnations.of(context.group, record.record),
         decision=told,
         before=before,
         # When compaction left this as the first record of an older group, the previous owners are unknown.
@@ -111,23 +113,13 @@ def past_of(state: GroupState, record: MembershipRecord, context: Context) -> Pa
     )
 
 
-def _incarnation(continued: ClassicDecision | None, record: MembershipRecord, context: Context) -> int:
-    if continued is not None:
-        return continued.incarnation
-    return context.config.incarnations.of(context.group, record.record)
-
-
 def _only_returned(before: MembershipRecord, record: MembershipRecord) -> bool:
     """Whether all that has changed is that static members came back under other ids, with their partitions."""
-
-    def fixed(members: MembershipRecord) -> dict[str, tuple[object, ...]]:
-        return {
-            m.group_instance_id or m.member_id: (m.group_instance_id is None, m.topics, m.assigned)
-            for m in members.members
-        }
-
-    is_same = before.protocol == record.protocol and fixed(before) == fixed(record)
-    return is_same and bool(replaced_members(before, record))
+    was, now = (
+        {m.group_instance_id or m.member_id: (m.group_instance_id is None, m.topics, m.assigned) for m in of.members}
+        for of in (before, record)
+    )
+    return before.protocol == record.protocol and was == now and bool(replaced_members(before, record))
 
 
 def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated: bool) -> str:

@@ -62,7 +62,7 @@ from streaming.groups.delayed import (
 )
 from streaming.groups.rows import ChurnRow
 from streaming.groups.state import GroupState
-from streaming.records import GroupObservation, Member, MembershipRecord
+from streaming.records import GroupObservation, MembershipRecord
 
 _PREPARING: Final = "PreparingRebalance"
 _COMPLETING: Final = "CompletingRebalance"
@@ -240,7 +240,9 @@ def _await_owners(
     eager: bool,
 ) -> OpenCost:
     """Begin to wait for the proof that the next owners of these partitions have them; `eager` if all gave up all."""
-    alive = _rejoined(before, record) if eager else frozenset()
+    # Members that have joined again for certain: dynamic ones would be gone if they had not.
+    dynamic = [{m.member_id for m in of.members if m.group_instance_id is None} for of in (before, record)]
+    alive = dynamic[0] & dynamic[1] if eager else frozenset[str]()
     commits: dict[str, int] = {}
     for partition, owner in was.items() if eager else ():
         commits[owner] = max(commits.get(owner, -1), _committed_at(state, partition))
@@ -336,15 +338,6 @@ def _between(first: RoundSpan, last: RoundSpan) -> int | None:
     if last.closed < 0:
         return None
     return max(last.closed - first.opened, last.elapsed - first.elapsed + last.closed - last.opened)
-
-
-def _rejoined(before: MembershipRecord, record: MembershipRecord) -> frozenset[str]:
-    """Members that have joined again for certain: dynamic ones would be gone if they had not."""
-
-    def dynamic(members: tuple[Member, ...]) -> set[str]:
-        return {member.member_id for member in members if member.group_instance_id is None}
-
-    return frozenset(dynamic(before.members) & dynamic(record.members))
 
 
 def _committed_at(state: GroupState, partition: tuple[str, int]) -> int:

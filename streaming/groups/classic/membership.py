@@ -153,11 +153,6 @@ def subscription_of(member: Member) -> Subscription:
     return _cached_subscription(member) if size <= _SMALL_BYTES else _subscription_of(member)
 
 
-@lru_cache(maxsize=4096)
-def _cached_subscription(member: Member) -> Subscription:
-    return _subscription_of(member)
-
-
 def _subscription_of(member: Member) -> Subscription:
     return Subscription(
         member_id=member.member_id,
@@ -168,6 +163,9 @@ def _subscription_of(member: Member) -> Subscription:
         rack=member.rack,
         user_data=member.user_data,
     )
+
+
+_cached_subscription = lru_cache(maxsize=4096)(_subscription_of)
 
 
 def write_members(state: GroupState, record: MembershipRecord, incarnation: int, context: Context) -> None:

@@ -405,17 +405,16 @@ def _leaders(record: MembershipRecord, strategy: Strategy, clients: Sequence[Lib
         return Leaders(declared_leaders(strategy.name, clients), ())
     # Where nobody knows who led, any member may have. (The leader may have left between join and sync, too.)
     members = [m for m in record.members if record.seen or m.member_id == record.leader]
-    found = [_led_by(member, strategy.name) for member in members] or [possible_leaders(strategy.name)]
+    found = [
+        possible_leaders(
+            strategy.name,
+            version=member.subscription_version,
+            user_data=member.user_data,
+            client_id=member.client_id,
+            member_id=member.member_id,
+        )
+        for member in members
+    ] or [possible_leaders(strategy.name)]
     likely = dict.fromkeys(library for leaders in found for library in leaders.likely)
     others = dict.fromkeys(library for leaders in found for library in leaders.others if library not in likely)
     return Leaders(tuple(likely), tuple(others))
-
-
-def _led_by(leader: Member, strategy: str) -> Leaders:
-    return possible_leaders(
-        strategy,
-        version=leader.subscription_version,
-        user_data=leader.user_data,
-        client_id=leader.client_id,
-        member_id=leader.member_id,
-    )

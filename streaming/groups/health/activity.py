@@ -139,7 +139,9 @@ def note(known: Rebalances, time: int) -> None:
     time = max(time, newest) if known.recent else time
     known.recent.append(time)
     while known.recent[0] <= time - WINDOW_MS or len(known.recent) > _MOST_KEPT:
-        _pass(known, known.recent.pop(0))
+        oldest = known.recent.pop(0)
+        if known.storm_since < 0:
+            known.past, known.counted_at = _halved(known, oldest) + 1, oldest
     if _is_many(known, len(known.recent), time):
         known.storm_since = known.recent[0] if known.storm_since < 0 else known.storm_since
     else:
@@ -170,13 +172,6 @@ def storm(known: Rebalances | None, now: int) -> FindingAtRound | None:
     a_day = _usual(known, known.recent[-1]) * DAY_MS / WINDOW_MS
     detail = f"{many} rebalances in the last {minutes} minutes; usually about {a_day:.1f} a day"
     return FindingAtRound("rebalance_storm", known.storm_since, detail)
-
-
-def _pass(known: Rebalances, time: int) -> None:
-    if known.storm_since >= 0:
-        return
-    known.past = _halved(known, time) + 1
-    known.counted_at = time
 
 
 def _halved(known: Rebalances, time: int) -> float:
