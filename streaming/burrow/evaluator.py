@@ -8,7 +8,6 @@ first rewind is tested at all. Our own judgement is another (docs/verdicts.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -19,8 +18,12 @@ Status = Literal["OK", "WARN", "ERR", "STOP", "STALL", "REWIND"]
 """Status of a partition; ERR is a group's alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+# As in Burrow: offsets and times are int64, lags uint64.
+_Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_Lag = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A commit of a window.
 
     Attributes:
@@ -29,9 +32,9 @@ class Commit:
         lag: Lag at that time, in offsets; None if not known.
     """
 
-    offset: int
-    timestamp_ms: int
-    lag: int | None
+    offset: _Long
+    timestamp_ms: _Long
+    lag: _Lag | None
 
 
 def evaluate(
@@ -76,19 +79,8 @@ def _rewound(window: Sequence[Commit]) -> bool:
     return False
 
 
-# As in Burrow: offsets and times are int64, lags uint64.
-_Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-_Lag = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-
-
-class _Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    offset: _Long
-    timestamp_ms: _Long
-    lag: _Lag | None
-
-
 class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    window: list[_Commit]
+    window: list[Commit]
     broker_offsets: list[_Long]
     current_lag: _Lag
     now_ms: _Long
@@ -109,6 +101,5 @@ def status_line(question: dict[str, Any]) -> dict[str, Any]:
         asked = msgspec.convert(question, _Question)
     except msgspec.ValidationError as error:
         return {"error": str(error)}
-    window = [Commit(commit.offset, commit.timestamp_ms, commit.lag) for commit in asked.window]
-    status = evaluate(window, asked.broker_offsets, asked.current_lag, asked.now_ms, asked.allowed_lag)
+    status = evaluate(asked.window, asked.broker_offsets, asked.current_lag, asked.now_ms, asked.allowed_lag)
     return {"status": status}
