@@ -10,10 +10,11 @@ an offset of a replaced topic until the group commits again, other events for so
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from streaming.groups.health.columns import FindingAtRound, some
+from streaming.groups.health.columns import FindingAtRound, finding_of
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import DeletedOffsets, PartitionState
 from streaming.groups.state import GroupState, TopicState
@@ -77,8 +78,8 @@ class OffsetEvents(NamedTuple):
 
     rewound: dict[str, dict[int, int]]
     lost: dict[str, dict[int, int]]
-    left_behind: dict[str, int]
-    deleted: dict[str, int]
+    left_behind: Counter[str]
+    deleted: Counter[str]
 
     def compare(
         self, topic: str, partition: int, known: PartitionState, reason: str | None, *, subscribed: bool
@@ -93,7 +94,7 @@ class OffsetEvents(NamedTuple):
             subscribed: The group subscribes to the topic.
         """
         if reason == RECREATED:
-            self.left_behind[topic] = self.left_behind.get(topic, 0) + 1
+            self.left_behind[topic] += 1
         elif subscribed:
             # A round with unknown lag still has the commits.
             below = max(known.trend.high, known.trend.committed) - known.committed
@@ -109,33 +110,29 @@ def findings_of_offsets(state: GroupState, time: int, events: OffsetEvents) -> l
         time: The round's time, ms.
         events: What the round shows.
     """
-    found: list[FindingAtRound] = []
-    recreated = {
-        name: t
-        for name, t in state.topics.items()
-        if name in events.left_behind or (t.recreated >= 0 and 0 <= time - t.recreated < _SHOWN_MS)
-    }
-    if recreated:
-        since = min(t.recreated if t.recreated >= 0 else time for t in recreated.values())
-        detail = some([_recreated(name, of, events.left_behind.get(name, 0)) for name, of in sorted(recreated.items())])
-        found.append(FindingAtRound(RECREATED, since, f"deleted and created again: {detail}"))
-    if events.rewound:
-        detail = some([_rewound(name, steps) for name, steps in sorted(events.rewound.items())])
-        found.append(FindingAtRound(REWOUND, time, f"committed offsets went back: {detail}"))
-    if events.lost:
-        detail = some([_lost(name, of) for name, of in sorted(events.lost.items())])
-        found.append(FindingAtRound(_DATA_LOST, time, f"deleted before the group committed past it: {detail}"))
     if events.deleted:
-        state.deleted = DeletedOffsets(events.deleted, time)
+        state.deleted = DeletedOffsets(dict(events.deleted), time)
     if state.deleted is not None and time - state.deleted.time >= _SHOWN_MS:
         state.deleted = None
-    if state.deleted is not None:
-        topics = sorted(state.deleted.topics.items())
-        detail = some([f"{name[:200]} ({counted(count, 'partition')})" for name, count in topics])
-        found.append(
-            FindingAtRound(_OFFSET_DELETED, state.deleted.time, f"committed offsets were deleted or expired: {detail}")
-        )
-    return found
+    deleted = state.deleted or DeletedOffsets({}, time)
+    recreated = [
+        (topic.recreated if topic.recreated >= 0 else time, _recreated(name, topic, events.left_behind.get(name, 0)))
+        for name, topic in sorted(state.topics.items())
+        if name in events.left_behind or (topic.recreated >= 0 and 0 <= time - topic.recreated < _SHOWN_MS)
+    ]
+    rewound = [(time, _rewound(name, steps)) for name, steps in sorted(events.rewound.items())]
+    lost = [(time, _lost(name, counts)) for name, counts in sorted(events.lost.items())]
+    gone = [
+        (deleted.time, f"{name[:200]} ({counted(count, 'partition')})")
+        for name, count in sorted(deleted.topics.items())
+    ]
+    told = (
+        (RECREATED, "deleted and created again", recreated),
+        (REWOUND, "committed offsets went back", rewound),
+        (_DATA_LOST, "deleted before the group committed past it", lost),
+        (_OFFSET_DELETED, "committed offsets were deleted or expired", gone),
+    )
+    return [found for name, what, where in told for found in finding_of(name, what, where)]
 
 
 def _recreated(name: str, topic: TopicState, left_behind: int) -> str:

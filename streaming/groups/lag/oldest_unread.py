@@ -295,7 +295,12 @@ def shift(state: PartitionState, by: int) -> None:
     if marks[2] in _TOLD:
         # Another clock gave these. New ones come within a heartbeat.
         marks = marks[2 * _WIDTH :] or [*_UNSEEN]
-    state.marks = [n if at % _WIDTH == 0 or n < 0 else max(0, n + by) for at, n in enumerate(marks)]
+    state.marks = [moved(n, by) if at % _WIDTH else n for at, n in enumerate(marks)]
+
+
+def moved(time: int, by: int) -> int:
+    """A time of a round, corrected; -1 stays unknown."""
+    return time if time < 0 else max(0, time + by)
 
 
 def forget(state: PartitionState) -> None:

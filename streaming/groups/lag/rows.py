@@ -148,7 +148,7 @@ class _Round:
             known = partitions[partition]
             owner = owners.get(partition)
             if known.offset_deleted and ours:
-                self._totals.events.deleted[topic] = self._totals.events.deleted.get(topic, 0) + 1
+                self._totals.events.deleted[topic] += 1
             if (
                 known.committed < 0
                 and not known.unreadable
@@ -212,20 +212,14 @@ class _Round:
             # What the rounds before have seen stays true.
             known.marks = oldest_unread.marks_before(known, self._before, self._rested)
             return oldest_unread.UNKNOWN
-        first = known.committed
-        if first < 0 or known.of_topic is not None:
-            known.marks, known.fresh = [], 0
-            return oldest_unread.UNKNOWN
-        if start is not None and start > first:
-            first = start
-        if first >= end:
+        first = known.committed if start is None or start < known.committed else start
+        if known.committed < 0 or known.of_topic is not None or first >= end:
             known.marks, known.fresh = [], 0
             return oldest_unread.UNKNOWN
         seen = row[1] if row is not None else None
         if seen is not None and seen <= first and (not known.marks or known.marks[-3] <= seen):
             # All that the round before could have read has been read: the usual case.
-            before = self._before
-            known.marks, known.fresh = [seen, self._opened_before, before.closed], 0
+            known.marks, known.fresh = [seen, self._opened_before, self._before.closed], 0
             unread = self._arrived
         else:
             # While the offsets log is blocked, the marks go on from the last commit that is known.
@@ -273,16 +267,13 @@ class _Round:
             subscribed,
         )
         if known.row != says or known.commits or known.offset_deleted or known.row_at <= self._old:
-            row_before, end = known.row, measured.end
-            if (
-                end is None
-                or known.committed < known.start
-                or known.rewound_by
-                or known.offset_deleted
-                or known.unreadable
-                or (row_before is not None and row_before[1] is not None and end < row_before[1])
-            ) and not self._begins:
-                self._doubt(partition, known, end)
+            if not self._begins:
+                of_log, of_commits = is_doubtful(known, measured.end)
+                if of_commits:
+                    self._doubtful[0].append(partition)
+                if of_log:
+                    self._doubtful[1].append(partition)
+            rates = self._rates[partition] if 0 <= partition < len(self._rates) else (None, None)
             row = lag.row(
                 self._context,
                 topic,
@@ -295,20 +286,12 @@ class _Round:
                 subscribed=subscribed,
                 owner=owner,
                 reason=reason,
-                rates=self._rates[partition] if 0 <= partition < len(self._rates) else (None, None),
+                rates=rates,
             )
             self._context.rows.lag.append(row)
             known.row = says
             if unread.reason == oldest_unread.UNCERTAIN_TIME and self._state.clock.other is not None:
                 known.row_at = oldest_unread.AGAIN  # the next round shows whether a clock was wrong
-
-    def _doubt(self, partition: int, known: PartitionState, end: int | None) -> None:
-        """Note that a partition gets no rate in the present window, if what this round shows forbids it."""
-        of_log, of_commits = is_doubtful(known, end)
-        if of_commits:
-            self._doubtful[0].append(partition)
-        if of_log:
-            self._doubtful[1].append(partition)
 
 
 def move_unread(state: GroupState, by: int) -> None:
@@ -316,10 +299,8 @@ def move_unread(state: GroupState, by: int) -> None:
 
     The partitions that are behind get new rows.
     """
-    if state.round_opened >= 0:
-        state.round_opened = max(0, state.round_opened + by)
-    if state.round_closed >= 0:
-        state.round_closed = max(0, state.round_closed + by)
+    state.round_opened = oldest_unread.moved(state.round_opened, by)
+    state.round_closed = oldest_unread.moved(state.round_closed, by)
     state.lag_sums = shifted(state.lag_sums, by)
     for partitions in state.partitions.values():
         for known in partitions.values():
@@ -340,22 +321,22 @@ def end_partition(
 ) -> None:
     """Write the closing row of a partition."""
     state.commits += known.commits
-    measured = lag.Measured(known.committed, -1, -1, -1, "ended")
-    row = lag.row(
-        context,
-        topic,
-        partition,
-        observation,
-        known,
-        measured,
-        lag.UNKNOWN,
-        oldest_unread.UNKNOWN,
-        subscribed=subscribed,
-        owner=None,
-        reason="ended",
-        ended=True,
+    context.rows.lag.append(
+        lag.row(
+            context,
+            topic,
+            partition,
+            observation,
+            known,
+            lag.Measured(known.committed, -1, -1, -1, "ended"),
+            lag.UNKNOWN,
+            oldest_unread.UNKNOWN,
+            subscribed=subscribed,
+            owner=None,
+            reason="ended",
+            ended=True,
+        )
     )
-    context.rows.lag.append(row)
 
 
 def _unpack(seen: TopicObservation | None) -> lag.Offsets:

@@ -193,17 +193,8 @@ def add_round(
         if trend.rounds < WINDOW:
             trend.rounds += rounds
     trend.lag = lag
-    if commits:
-        _take_commits(trend, rhythm, committed, lag, end, passed, rounds)
-
-
-def skip_round(trend: Trend) -> None:
-    """Add a round that does not know the lag; the time up to the next round does not count."""
-    trend.lag = -1
-    trend.whole = False
-
-
-def _take_commits(trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: int, passed: int, rounds: int) -> None:
+    if not commits:
+        return
     moved = committed != trend.committed
     left = trend.left
     if rhythm.rounds < COMMITTED_ROUNDS:
@@ -230,6 +221,12 @@ def _take_commits(trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: i
         trend.run, trend.grew, trend.run_lag, trend.run_end = 1 if lag > MARKER else 0, 0, lag, end
     trend.committed, trend.left, trend.end = committed, lag, end
     trend.waited, trend.rounds, trend.whole = 0, 0, True
+
+
+def skip_round(trend: Trend) -> None:
+    """Add a round that does not know the lag; the time up to the next round does not count."""
+    trend.lag = -1
+    trend.whole = False
 
 
 class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):

@@ -31,6 +31,8 @@ each, the oldest first.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from streaming.groups.lag.offset_events import OffsetEvents
@@ -70,6 +72,7 @@ class End(NamedTuple):
     retention_ms: int
 
 
+@dataclass(slots=True)
 class DataLoss:
     """The earliest end of retention among the oldest unread records of a group's partitions, at one round.
 
@@ -82,13 +85,10 @@ class DataLoss:
             (`CREATE_TIME`); None while no partition is in question.
     """
 
-    __slots__ = ("by", "last", "not_before", "open_reason")
-
-    def __init__(self) -> None:
-        self.not_before: int | None = None
-        self.open_reason: str | None = None
-        self.last: End | None = None
-        self.by: str | None = None
+    not_before: int | None = None
+    open_reason: str | None = None
+    last: End | None = None
+    by: str | None = None
 
     def add(self, topic: str, partition: int, unread: Unread, kept: TopicRetention | None) -> None:
         """Add a partition with unread records."""
@@ -128,6 +128,7 @@ MOST = 2**63 - 1
 """The tables hold int64."""
 
 
+@dataclass(slots=True)
 class Totals:
     """Sums over the partitions of subscribed topics, and the oldest unread record of all with a known lag.
 
@@ -147,46 +148,24 @@ class Totals:
         events: What the round shows of committed offsets.
     """
 
-    __slots__ = (
-        "drain_seconds",
-        "events",
-        "fingerprint",
-        "is_behind",
-        "is_cut",
-        "keeps_up",
-        "largest",
-        "loss",
-        "partitions",
-        "stable",
-        "status",
-        "topics",
-        "total",
-        "unknown",
-        "unread_max",
-        "unread_min",
-        "unread_partition",
-        "unread_reason",
-    )
-
-    def __init__(self) -> None:
-        self.unread_min: int | None = None
-        self.unread_max: int | None = None
-        self.unread_reason: str | None = None
-        self.unread_partition: tuple[str, int] | None = None
-        self.drain_seconds: float | None = None
-        self.keeps_up = False
-        self.fingerprint = 0
-        self.is_behind = False
-        self.is_cut = False
-        self.loss = DataLoss()
-        self.total: int | None = None
-        self.stable: int | None = None
-        self.largest: int | None = None
-        self.unknown = 0
-        self.partitions = 0
-        self.topics = set[str]()
-        self.status = 0
-        self.events = OffsetEvents({}, {}, {}, {})
+    unread_min: int | None = None
+    unread_max: int | None = None
+    unread_reason: str | None = None
+    unread_partition: tuple[str, int] | None = None
+    drain_seconds: float | None = None
+    keeps_up: bool = False
+    fingerprint: int = 0
+    is_behind: bool = False
+    is_cut: bool = False
+    total: int | None = None
+    stable: int | None = None
+    largest: int | None = None
+    unknown: int = 0
+    partitions: int = 0
+    status: int = 0
+    topics: set[str] = field(default_factory=set)
+    loss: DataLoss = field(default_factory=DataLoss)
+    events: OffsetEvents = field(default_factory=lambda: OffsetEvents({}, {}, Counter(), Counter()))
 
     def add(self, measured: Measured, status: str, code: int) -> None:
         """Add one partition; `code` stands for it and no other, 0 if its lag is not known."""
