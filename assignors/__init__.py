@@ -56,7 +56,9 @@ from assignors.measures.invariants import (
 )
 from assignors.measures.measure import (
     Balance,
+    Bounds,
     Load,
+    Outcome,
     balance,
     imbalance,
     imbalance_optimal,
@@ -64,8 +66,8 @@ from assignors.measures.measure import (
     loads,
     moves,
     optimal_moves,
+    what_if,
 )
-from assignors.measures.outcomes import Bounds, Outcome, what_if
 from assignors.model import Group, PartitionRacks, Subscription
 from assignors.registry import assign, find_strategy, known_strategies, strategy_named
 from assignors.strategy import CUSTOM, JAVA, Era, Library, Strategy, parse_library

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assignors.measures.measure import Load
-from assignors.measures.outcomes import Outcome, bounds_of, informed, outcome, what_if
+from assignors.measures.measure import Load, Outcome, bounds_of, informed, outcome, what_if
 
 __all__ = ["Load", "Outcome", "bounds_of", "informed", "outcome", "what_if"]
