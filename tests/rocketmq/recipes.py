@@ -3,8 +3,7 @@
     A  strategies that differ: queues held twice and by nobody, for as long as the group lives
     B  a name server that knows less: a member that asks it believes in a smaller topic
     C  a member with a heartbeat to one broker only: clients that ask another broker do not count it
-    D  a member that lost its way to one broker: lists differ at once, owners only at the next rebalance
-    E  one client id used by two processes: the second one's share belongs to nobody
+    D  one client id used by two processes: the second one's share belongs to nobody
 
 Each is a context manager that yields the group's members, who rebalance every second so that it shows at once, and in
 a sound group also ask for their routes every second.
@@ -77,21 +76,8 @@ def unhurried(name_servers: Sequence[str], group: str, topic: str) -> Iterator[l
 
 
 @contextmanager
-def a_way_that_is_lost(
-    name_servers: Sequence[str], group: str, topic: str, broker: str
-) -> Iterator[list[RocketMQMember]]:
-    """Recipe D: three unhurried members, of which the last loses its connection to a broker; `come_back` heals it.
-
-    The lists differ long before an owner is wrong.
-    """
-    with unhurried(name_servers, group, topic) as members:
-        members[-1].keep_away(broker)
-        yield members
-
-
-@contextmanager
 def one_client_id_twice(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[RocketMQMember]]:
-    """Recipe E: three processes, two of which have the same client id."""
+    """Recipe D: three processes, two of which have the same client id."""
     numbers = (0, 0, 1)
     with _running([_member(name_servers, group, number, [topic]) for number in numbers]) as members:
         yield members
