@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from datetime import timedelta
@@ -255,45 +251,6 @@ def test_a_batch_that_runs_again_after_a_compaction_is_still_written_once(lake: 
     # The job holds its table open meanwhile.
     assert lake.append("lag", [row("lag", 0, 5, topic="t", partition=0)], "query", 5) == 1
     assert LakeReader(lake.root).count("lag") == 6
-
-
-_KILLED = """
-import os, signal, sys
-from streaming.maintain.engines import DeltaRs
-from streaming.tables import DeltaLake
-from tests.maintain.build import maintain
-
-where, root = sys.argv[1:]
-compact = DeltaRs.compact
-
-def killed(self, opened, day):
-    if where == "after":
-        compact(self, opened, day)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-DeltaRs.compact = killed
-maintain(DeltaLake(root))
-"""
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("where", ["before", "after"])
-def test_a_kill_beside_a_commit_leaves_all_rows_and_the_next_run_finishes(
-    lake: DeltaLake, writer: Writer, where: str
-) -> None:
-    for number in range(6):
-        writer.append("lag", row("lag", -(number % 2), number, topic="t", partition=0))
-        writer.append("lag", row("lag", -50, 100 + number, topic="t", partition=1))
-    writer.round(0, 200)
-    recent = kept(lake, "lag")
-    # Where a Spark session ran in this process, its children do not search the working folder.
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    run = subprocess.run([sys.executable, "-c", _KILLED, where, lake.root], env=environment, check=False)
-    assert run.returncode == -signal.SIGKILL
-    assert kept(lake, "lag") == recent
-    maintain(lake)
-    assert rows_of(lake, "lag") == recent
-    assert files_of(lake)["lag"] == 2
 
 
 def _race(lake: DeltaLake, engine: Engine, runs: int) -> None:
