@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import NewPartitions, NewTopic
+from kafka.admin import NewTopic
 
 from streaming.config import KafkaSettings
 from streaming.events import GroupEvent, encode
@@ -63,16 +62,6 @@ class FakeProbe:
 
     def _new_producer(self) -> KafkaProducer:
         return KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=5, max_block_ms=60_000)
-
-    def grow_log(self, partitions: int) -> None:
-        """Add partitions to the log; returns when clients see them."""
-        self.admin.create_partitions({self.log_topic: NewPartitions(partitions)})
-        deadline = time.monotonic() + 90
-        while self._ends.topics() and len(self._ends.partitions_for_topic(self.log_topic)) < partitions:
-            assert time.monotonic() < deadline
-        self.producer.close()
-        self.producer = self._new_producer()
-        self.log_partitions = partitions
 
     def close(self) -> None:
         self.producer.close()
