@@ -56,7 +56,7 @@ def drop_gone(connection: duckdb.DuckDBPyConnection, tables: Sequence[HeldTable]
                 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HeldTable:
     """What of a table is held. New rows come as the table "incoming" of the connection.
 
@@ -68,6 +68,7 @@ class HeldTable:
         past: Columns of the table itself; empty without it.
         reach: How far the newest row of a key is of interest, before the newest of its cluster; None for ever.
         span: How far back the table itself goes.
+        replaced: Rows of the present that may have been replaced since it was written anew.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -77,6 +78,7 @@ class HeldTable:
     past: tuple[str, ...]
     reach: timedelta | None
     span: timedelta
+    replaced: int = 0
 
     @property
     def grouped(self) -> bool:
@@ -120,11 +122,27 @@ class HeldTable:
         return self.connection.sql(self._newest_of(f"SELECT {_list(self.current)} FROM incoming")).to_arrow_table()  # noqa: S608
 
     def merge(self, rows: pa.Table) -> None:
-        """Take rows, as `newest` gives them, into the present."""
+        """Take rows, as `newest` gives them, into the present.
+
+        Rows of the same keys are replaced where they are. That gives no memory back, so all is written anew as soon as
+        half of the rows may have been replaced.
+        """
         name, columns = f"newest_{self.table.name}", _list(self.current)
+        same = " AND ".join(f'n."{c}" IS NOT DISTINCT FROM t."{c}"' for c in self.table.key)
+        [(held,)] = self.connection.execute(f"SELECT count(*) FROM {name}").fetchall()  # noqa: S608
+        self.replaced += rows.num_rows
+        anew = 2 * self.replaced > held
         self.connection.register("newer", rows)
-        both = f"SELECT {columns} FROM newer UNION ALL SELECT {columns} FROM {name}"  # noqa: S608
-        self.connection.execute(f"CREATE OR REPLACE TABLE {name} AS {self._newest_of(both)}")
+        known = f"{name} AS t" if anew else f"{name} AS t SEMI JOIN newer AS n ON {same}"
+        both = f"SELECT {columns} FROM newer UNION ALL SELECT {columns} FROM {known}"  # noqa: S608
+        self.connection.execute(f"CREATE OR REPLACE TABLE merged AS {self._newest_of(both)}")
+        if anew:
+            self.connection.execute(f"DROP TABLE {name}")
+            self.connection.execute(f"ALTER TABLE merged RENAME TO {name}")
+            self.replaced = 0
+        else:
+            self.connection.execute(f"DELETE FROM {name} AS t USING newer AS n WHERE {same}")  # noqa: S608
+            self.connection.execute(f"INSERT INTO {name} FROM merged")
         self.connection.unregister("newer")
 
     def _newest_of(self, rows: str) -> str:
