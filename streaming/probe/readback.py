@@ -10,7 +10,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from streaming.config import Settings
-from streaming.events import Event, RejectedEvent, UnknownType, decode_event, decode_round
+from streaming.events import Event, GroupsEvent, RejectedEvent, UnknownType, decode_event, decode_round
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
@@ -126,12 +126,13 @@ def _events(
         for tp, of_rounds in ranges.items()
     }
     for tp, offset, _, value in records(consumer, there, deadline):
-        event = decode_event(value)
-        if isinstance(event, RejectedEvent | UnknownType) or event.cluster != settings.cluster:
+        record = decode_event(value)
+        if isinstance(record, RejectedEvent | UnknownType) or record.cluster != settings.cluster:
             continue
-        first, end = positions.get(event.saw.round, {}).get(str(tp.partition), (0, 0))
-        if first <= offset < end:
-            yield event
+        for event in record.events() if isinstance(record, GroupsEvent) else (record,):
+            first, end = positions.get(event.saw.round, {}).get(str(tp.partition), (0, 0))
+            if first <= offset < end:
+                yield event
 
 
 def bounds(consumer: Any, partitions: list[Any], deadline: Deadline) -> dict[Any, tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,20 +13,25 @@ import msgspec
 from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
 from streaming.config import KafkaSettings, ProbeSettings
-from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, ClusterTopicEvent, Event, encode
+from streaming.events import (
+    EVENTS_VERSION,
+    MAX_RECORD_BYTES,
+    ClusterTopicEvent,
+    Event,
+    EventRecord,
+    GroupEvent,
+    GroupsEvent,
+    RocketMQGroupEvent,
+    encode,
+    pack,
+    topics_bytes,
+)
 from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
-from streaming.records import (
-    LONGEST_INTERVAL_MS,
-    ClusterTopicObservation,
-    GroupObservation,
-    RocketMQObservation,
-    RoundClosed,
-    RoundOpened,
-)
+from streaming.records import LONGEST_INTERVAL_MS, RoundClosed, RoundOpened
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -97,6 +102,9 @@ and nobody can mistake this value for a time. The probe's own clock is never use
 _MOST_BYTES: Final = MAX_RECORD_BYTES - 64 * 1024
 """Bytes of one event. The rest of its record is the key, a group id of up to 32 KB, and some bytes of Kafka's own."""
 
+_OBSERVATION_BYTES: Final = 200
+"""About what a group's event takes by itself, without its topics."""
+
 _CLOSE_S = 1.0
 """How long the last acknowledgements may take when the probe ends."""
 
@@ -121,9 +129,9 @@ class WrittenEvents:
     Attributes:
         positions: First offset and exclusive end per partition (as text) of the events topic.
         groups: Groups with events.
-        events: Number of events.
+        events: Number of events; several groups' may be in one record.
         resting: As `positions`, of the events of idle groups, of groups that are gone and of the cluster's topics.
-        size: Bytes of the events.
+        size: Bytes of the events, each by itself.
     """
 
     positions: dict[str, tuple[int, int]]
@@ -222,28 +230,24 @@ class RoundWriter:
             RoundAbandonedError: One was not acknowledged.
         """
         topic, send = self._settings.events_topic, self._producer.send
+        resting = [event for event in events if _rests(event)]
+        at_rest = list(_records(resting))
+        records = [*at_rest, *_records([event for event in events if not _rests(event)])]
         acks: list[Any] = []
         size = 0
         try:
-            for event in events:
-                value = self._encode_fitting(event)
-                size += len(value)
-                acks.append(send(topic, value, event.key.encode("utf-8"), timestamp_ms=opened.time))
+            for record in records:
+                value = self._encode_fitting(record)
+                size += _spread_bytes(record, value)
+                acks.append(send(topic, value, record.key.encode("utf-8"), timestamp_ms=opened.time))
         except KafkaError as error:
             raise _not_written(topic, error) from error
         self._flush(deadline, acks)
-        positions: dict[int, tuple[int, int]] = {}
-        resting: dict[int, tuple[int, int]] = {}
-        for ack, event in zip(acks, events, strict=True):
-            rests = isinstance(event, ClusterTopicEvent) or event.saw.gone is not None or event.saw.idle
-            record = _acknowledged(ack, topic)
-            for known in (positions, resting) if rests else (positions,):
-                first, end = known.get(record.partition, (record.offset, record.offset))
-                known[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
+        written = [_acknowledged(ack, topic) for ack in acks]
         groups = sum(not isinstance(event, ClusterTopicEvent) for event in events)
-        return WrittenEvents(_named(positions), groups, len(acks), _named(resting), size)
+        return WrittenEvents(_ranges(written), groups, len(events), _ranges(written[: len(at_rest)]), size)
 
-    def _encode_fitting(self, event: Event) -> bytes:
+    def _encode_fitting(self, event: EventRecord) -> bytes:
         value = encode(event)
         if len(value) <= _MOST_BYTES:
             return value
@@ -255,7 +259,7 @@ class RoundWriter:
                 visible(event.key),
                 len(value) // 1_000_000,
             )
-        smaller = (encode(msgspec.structs.replace(event, saw=saw)) for saw in _smaller(event.saw))
+        smaller = map(encode, _smaller(event))
         return next((less for less in smaller if len(less) <= _MOST_BYTES), value)
 
     def close_round(self, opened: Opened, written: WrittenEvents, deadline: Deadline, **saw: Any) -> RoundClosed:
@@ -327,19 +331,45 @@ class RoundWriter:
         deadline.wait(flushed)
 
 
-def _smaller(saw: GroupObservation | RocketMQObservation | ClusterTopicObservation) -> Iterator[Any]:
-    """What a round saw without what makes it too large for a record, the least loss first."""
-    if isinstance(saw, GroupObservation):
-        yield msgspec.structs.replace(saw, topics=())
-    elif isinstance(saw, RocketMQObservation):
+def _rests(event: Event) -> bool:
+    return isinstance(event, ClusterTopicEvent) or event.saw.gone is not None or event.saw.idle
+
+
+def _records(events: Sequence[Event]) -> Iterator[EventRecord]:
+    yield from (event for event in events if not isinstance(event, GroupEvent))
+    yield from pack(event for event in events if isinstance(event, GroupEvent))
+
+
+def _spread_bytes(record: EventRecord, value: bytes) -> int:
+    """Bytes of a record once each of its groups has its topics."""
+    if not isinstance(record, GroupsEvent):
+        return len(value)
+    sizes = [topics_bytes([topic]) for topic in record.topics]
+    each = (len(of.keys) * (_OBSERVATION_BYTES + sum(sizes[index] for index in of.topics)) for of in record.groups)
+    return len(value) + sum(each)
+
+
+def _smaller(record: EventRecord) -> Iterator[EventRecord]:
+    """A record without what makes it too large, the least loss first."""
+    if isinstance(record, GroupsEvent):
+        groups = tuple([msgspec.structs.replace(of, topics=()) for of in record.groups])
+        yield msgspec.structs.replace(record, topics=(), groups=groups)
+    elif isinstance(record, RocketMQGroupEvent):
+        saw = record.saw
         topics = tuple([msgspec.structs.replace(topic, queues=()) for topic in saw.topics])
-        yield msgspec.structs.replace(saw, topics=topics, cut=tuple(sorted({*saw.cut, "queues"})))
+        less = msgspec.structs.replace(saw, topics=topics, cut=tuple(sorted({*saw.cut, "queues"})))
+        yield msgspec.structs.replace(record, saw=less)
         cut = tuple(sorted({*saw.cut, "members", "topics"}))
-        yield msgspec.structs.replace(saw, topics=(), members=(), cut=cut)
+        yield msgspec.structs.replace(record, saw=msgspec.structs.replace(saw, topics=(), members=(), cut=cut))
 
 
-def _named(positions: dict[int, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    return {str(partition): positions[partition] for partition in sorted(positions)}
+def _ranges(written: Iterable[Any]) -> dict[str, tuple[int, int]]:
+    """First offset and exclusive end by partition."""
+    ranges: dict[int, tuple[int, int]] = {}
+    for record in written:
+        first, end = ranges.get(record.partition, (record.offset, record.offset))
+        ranges[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
+    return {str(partition): ranges[partition] for partition in sorted(ranges)}
 
 
 def _acknowledged(ack: Any, topic: str) -> Any:

@@ -132,15 +132,15 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
         log: Last stable offset of each partition of the offsets log, by partition number, read right after the round
             was opened. The round is judged with exactly the records below. Empty where the log is not read.
         log_end: High watermark of each, requested before the last stable offset.
-        events: Per partition of `evenkeel.events` (as text) with events of this round: first offset and exclusive end.
+        events: Per partition of `evenkeel.events` (as text) with records of this round: first offset and exclusive end.
         groups: Groups with events in this round.
-        written: Events written in this round.
+        written: Events of this round: of groups, and of topics.
         cluster_id: Kafka's own cluster id; None when the broker gives none.
         holds: Partitions of the offsets log that are held back; None where the log is not read.
         resting: As `events`, but only for the events of idle groups, of groups that are gone, and of the cluster's
             topics: a probe that starts finds there the groups and topics without events in this round.
         untold: Groups that the brokers list but that have no events in this round, because they are idle.
-        size: Bytes of its events.
+        size: Bytes of its events, each group's with its topics.
         topics_since: Time of the oldest round that has the newest event of a topic of the cluster; None while there
             are no such events.
         offsets_retention_minutes: `offsets.retention.minutes` of all brokers; None when the probe may not ask

@@ -15,6 +15,7 @@ from streaming.events import Event, GroupEvent, encode
 from streaming.probe import RoundAbandonedError, readback
 from streaming.probe.deadline import Deadline
 from streaming.records import GroupObservation, Round, RoundClosed, RoundOpened
+from tests.job.source.made_events import record
 from tests.probe.kafka.build import topic
 
 ROUNDS = TopicPartition("evenkeel.rounds", 0)
@@ -39,8 +40,8 @@ class Topics:
 
     def __init__(self, rounds: Iterable[Round], events: Iterable[Event]) -> None:
         self._values = {
-            ROUNDS: [encode(record) for record in rounds],
-            EVENTS: [encode(event) for event in events],
+            ROUNDS: [encode(round_) for round_ in rounds],
+            EVENTS: [record(event) for event in events],
         }
         self._at: dict[TopicPartition, int] = {}
         self.questions = self.handed_out = 0

@@ -12,7 +12,15 @@ from kafka.structs import OffsetAndMetadata
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from streaming.config import Settings
-from streaming.events import Event, GroupEvent, RejectedEvent, UnknownType, decode_event, decode_round
+from streaming.events import (
+    Event,
+    GroupEvent,
+    GroupsEvent,
+    RejectedEvent,
+    UnknownType,
+    decode_event,
+    decode_round,
+)
 from streaming.records import GroupObservation, RoundClosed, RoundOpened, TopicObservation
 
 __all__ = ["Cluster", "MakeSettings", "Seen", "read", "read_round", "rounds_of"]
@@ -105,11 +113,15 @@ def read_round(settings: Settings, closed: RoundClosed) -> Seen:
     keys: list[bytes | None] = []
     for partition, (first, end) in closed.events.items():
         for record in read(settings.kafka.bootstrap_servers, settings.probe.events_topic, int(partition), first, end):
-            event = decode_event(record.value)
-            assert not isinstance(event, RejectedEvent | UnknownType), event
-            if event.saw.round == closed.round:
-                events.append(event)
-                keys.append(record.key)
+            told = decode_event(record.value)
+            assert not isinstance(told, RejectedEvent | UnknownType), told
+            of_round = [
+                event
+                for event in (told.events() if isinstance(told, GroupsEvent) else (told,))
+                if event.saw.round == closed.round
+            ]
+            events.extend(of_round)
+            keys.extend(record.key for _ in of_round)
     return Seen(events, keys)
 
 

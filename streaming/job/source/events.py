@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from streaming.events import ClusterTopicEvent, GroupEvent, RejectedEvent, UnknownType, decode_event
-from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
+from streaming.events import (
+    ClusterTopicEvent,
+    GroupsAlike,
+    GroupsEvent,
+    RejectedEvent,
+    UnknownType,
+    decode_event,
+)
+from streaming.offsets_log import LogRecord, UnreadableRecords, Windows, partition_for
 from streaming.record_batches import Record
 from streaming.records import (
     ClosedRound,
@@ -28,6 +35,8 @@ from streaming.times import DAY_MS
 
 OfGroup = GroupObservation | RocketMQObservation
 """One group in one round, whatever was seen of it."""
+
+_Saw = TypeVar("_Saw", GroupObservation, RocketMQObservation)
 
 # Memory of an event as an object, and of its texts and numbers for each byte of its JSON: a client id that takes 30
 # bytes there is a string of 80, a partition of an assignment takes 3 there and 32 as an integer in a tuple.
@@ -134,47 +143,61 @@ class EventReader:
             if plain.offset >= self._start:
                 self.unreadable.unknown(plain, f"event/{event.name}", event.reason)
             return
-        current = self._rounds.get(event.saw.round)
-        if current is None or not current.first <= plain.offset < current.end:
+        self.held += _DECODED * len(plain.value or b"")
+        if isinstance(event, GroupsEvent):
+            for alike in event.groups:
+                current = self._round(alike.saw.round, plain.offset)
+                if current is not None:
+                    topics = [event.topics[index] for index in alike.topics]
+                    self._add_groups(alike, self._at(current, alike.saw, topics), current)
             return
-        # What the filters exclude now must still end.
-        watches = self._watches_topic if isinstance(event, ClusterTopicEvent) else self._watches
-        if event.saw.gone is None and not watches(event.key):
+        current = self._round(event.saw.round, plain.offset)
+        if current is None:
             return
-        number, elapsed = current.taken.round, current.taken.elapsed
         if isinstance(event, ClusterTopicEvent):
-            told = msgspec.structs.replace(event.saw, round=number, elapsed=elapsed)
-            self._topics.setdefault(event.key, []).append(told)
-        elif isinstance(event, GroupEvent):
-            self._groups.setdefault(event.key, []).append(self._of_kafka(event.saw, current))
-        else:
-            observation = msgspec.structs.replace(
-                event.saw,
-                round=number,
-                elapsed=elapsed,
-                closed=current.taken.closed_time,
-                topics=tuple([topic for topic in event.saw.topics if self._watches_topic(topic.topic)]),
-            )
-            self._groups.setdefault(event.key, []).append(observation)
-        self.held += _EVENT_BYTES + _DECODED * len(plain.value or b"")
+            if event.saw.gone is not None or self._watches_topic(event.key):
+                told = msgspec.structs.replace(event.saw, round=current.taken.round, elapsed=current.taken.elapsed)
+                self._topics.setdefault(event.key, []).append(told)
+        elif event.saw.gone is not None or self._watches(event.key):
+            self._keep(event.key, self._at(current, event.saw, event.saw.topics))
 
-    def _of_kafka(self, saw: GroupObservation, current: EventRound) -> GroupObservation:
-        """What a round saw of a group, and beside it what its event does not have.
+    def _round(self, number: int, offset: int) -> EventRound | None:
+        """The batch's round with an event at an offset; None where it never closed, or was passed over."""
+        current = self._rounds.get(number)
+        return current if current is not None and current.first <= offset < current.end else None
 
-        Topics come with each group's event; told once a round, they would be laid beside the groups here.
-        """
-        number, partition = current.taken.round, saw.log_partition
+    def _at(self, current: EventRound, saw: _Saw, topics: Iterable[Any]) -> _Saw:
+        """What was seen at a round, with the topics that pass the filters."""
         return msgspec.structs.replace(
             saw,
-            round=number,
-            # Without a log, observations are ordered by their rounds.
-            log_position=number if partition < 0 else saw.log_position,
+            round=current.taken.round,
             elapsed=current.taken.elapsed,
             closed=current.taken.closed_time,
-            topics=tuple([topic for topic in saw.topics if self._watches_topic(topic.topic)]),
-            coordinator_moves=current.moves(partition),
-            coordinator_epoch=-1 if partition < 0 else current.epoch(partition),
+            topics=tuple([topic for topic in topics if self._watches_topic(topic.topic)]),
         )
+
+    def _add_groups(self, alike: GroupsAlike, saw: GroupObservation, current: EventRound) -> None:
+        """Lay what was seen of several groups beside each, with the place in the log that is the group's own."""
+        # Without a log, observations are ordered by their rounds.
+        unplaced = msgspec.structs.replace(saw, log_position=current.taken.round)
+        log, cluster_id = current.taken.closed.log, current.taken.closed.cluster_id
+        # What the filters exclude now must still end.
+        for key in alike.keys if saw.gone is not None else filter(self._watches, alike.keys):
+            placed = unplaced
+            if log:
+                partition = partition_for(key, len(log), cluster_id)
+                placed = msgspec.structs.replace(
+                    saw,
+                    log_partition=partition,
+                    log_position=log[partition],
+                    coordinator_moves=current.moves(partition),
+                    coordinator_epoch=current.epoch(partition),
+                )
+            self._keep(key, placed)
+
+    def _keep(self, group: str, saw: OfGroup) -> None:
+        self._groups.setdefault(group, []).append(saw)
+        self.held += _EVENT_BYTES
 
     def take(self) -> tuple[dict[str, list[OfGroup]], dict[str, list[ClusterTopicObservation]]]:
         """The observations since the last call, by group and by topic of the cluster."""

@@ -48,9 +48,9 @@ class MostRead:
 
     Attributes:
         rounds: Rounds.
-        records: Offsets of the log and events together.
-        size: Bytes of events, as the rounds give them. (Nobody knows the bytes of the log's records before they are
-            read: tasks hand over what they hold before it is too much, `read.py`.)
+        records: Offsets of the log, and events.
+        size: Bytes of events, each by itself, as the rounds give them. (Nobody knows the bytes of the log's records
+            before they are read: tasks hand over what they hold before it is too much, `read.py`.)
     """
 
     rounds: int
@@ -128,7 +128,7 @@ def plan_batch(
             continue
         of_log = sum(position - end.log.get(p, 0) for p, position in enumerate(closed.log))
         of_events = sum(max(0, last - end.events.get(int(name), 0)) for name, (_, last) in closed.events.items())
-        read, size = read + of_log + of_events, size + closed.size
+        read, size = read + of_log + max(of_events, closed.written), size + closed.size
         if taken and len(closed.log) != len(end.log):
             break
         if taken and most is not None and (len(taken) >= most.rounds or read > most.records or size > most.size):

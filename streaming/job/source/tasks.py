@@ -117,7 +117,7 @@ def share_out(
     """
     shares: list[tuple[int, LogShare | EventsShare]] = []
     shares.extend((share.end - share.start, share) for share in _log_shares(start, end, batch))
-    shares.extend((_EVENT_WEIGHT * (share.end - share.read_from), share) for share in _events_shares(start, end, batch))
+    shares.extend((_EVENT_WEIGHT * _events_of(share), share) for share in _events_shares(start, end, batch))
     shares.sort(key=lambda weighed: weighed[0], reverse=True)
     # With fewer shares than tasks the other tasks would have nothing to do; rows alone need one task.
     count = min(tasks, max(len(shares), 1 if rows else 0))
@@ -222,6 +222,16 @@ def _windows(marks: Iterable[tuple[int, ClosedRound]], start: Positions, first: 
             positions.append(position)
             windows.append(window)
     return Windows(positions, windows)
+
+
+def _events_of(share: EventsShare) -> int:
+    """About how many events are in a share: a round's are spread evenly over its records."""
+    found = share.end - share.read_from
+    for current in share.rounds:
+        closed = current.taken.closed
+        records = sum(end - first for first, end in closed.events.values())
+        found += closed.written * (current.end - current.first) // records
+    return found
 
 
 def _events_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[EventsShare]:

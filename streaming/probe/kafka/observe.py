@@ -7,7 +7,7 @@ Nothing here sends a request, so every rule can be tested with literals. What th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,7 +16,7 @@ from streaming.events import EVENTS_VERSION, ClusterTopicEvent, GroupEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.idle import Reporting, is_its_turn, reporting, rested
 from streaming.probe.kafka.cluster_topics import AskedTopics
-from streaming.probe.kafka.holds import lasting
+from streaming.probe.kafka.holds import BlockedPartition, lasting
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
 from streaming.probe.kafka.memory import Memory
 from streaming.probe.kafka.seen import SeenRound, report
@@ -30,6 +30,12 @@ from streaming.records import (
     TopicObservation,
     UnreadTimestamp,
 )
+
+_UNKNOWN: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("state", "protocol_type", "group_type", "gone", "held_since")),
+    **dict.fromkeys(("log_partition", "log_position"), -1),
+    "topics": (),
+}
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 """In these states coordinators do not report subscriptions."""
@@ -115,34 +121,43 @@ def round_events(
         period_ms: An idle group is reported once within it.
         seen: Membership and offsets to report, in a round that does not read the log.
     """
+    holds = [lasting(hold) for hold in head.holds]
+    # Most of the time nothing is held; then finding each group's log partition can be saved.
+    held = any(holds)
+    topics = {
+        names: tuple([look.topics[name] for name in names if name in look.topics])
+        for names in set(look.topics_of_groups.values())
+    }
     resting: list[GroupEvent] = []
     others: list[GroupEvent] = []
     for group in sorted(look.groups.keys() | memory.topics.keys()):
         if group not in look.groups:
-            resting.append(_event(head, group, gone="deleted" if filters.watches_group(group) else "filtered"))
+            reason = "deleted" if filters.watches_group(group) else "filtered"
+            resting.append(_event(head, group, gone=reason, seen=None if head.log else Seen(ADMIN)))
             continue
         reported = reporting(group, memory.rest, after.rest, period_ms)
         if reported is Reporting.NOT_AT_ALL:
             continue
         idle = reported is Reporting.AS_IDLE
         # The job remembers these, so a round sends them when they are news, and once in a period.
-        unread = (
-            look.unread.get(group, {})
-            if idle
+        unread = look.unread.get(group, {})
+        if not (
+            idle
             or memory.unread.get(group) != after.unread.get(group)
-            or is_its_turn(group, memory.rest, after.rest, period_ms)
-            else {}
-        )
+            or (unread and is_its_turn(group, memory.rest, after.rest, period_ms))
+        ):
+            unread = {}
         listed, description = look.groups[group], look.descriptions.get(group)
         since, until = (None if idle else rested(group, memory.rest)) or (-1, -1)
         event = _event(
             head,
             group,
+            holds[partition_for(group, len(holds), head.cluster_id)] if held else None,
             # Requested after the listing, and together with the subscriptions.
             state=description.state if description else listed.state,
             protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
             group_type=listed.group_type,
-            topics=_topics(look, group, unread),
+            topics=_with_unread(topics[look.topics_of_groups[group]], unread),
             cluster_id=head.cluster_id,
             idle=idle,
             rested_since=since,
@@ -154,10 +169,12 @@ def round_events(
     return resting + others
 
 
-def _topics(
-    look: GroupsSeen, group: str, unread: Mapping[str, dict[int, UnreadTimestamp]]
+def _with_unread(
+    topics: tuple[TopicObservation, ...], unread: Mapping[str, dict[int, UnreadTimestamp]]
 ) -> tuple[TopicObservation, ...]:
-    topics = [look.topics[topic] for topic in look.topics_of_groups[group] if topic in look.topics]
+    """A group's topics; those of which nothing is told but what all groups see are the same objects for all."""
+    if not unread:
+        return topics
     return tuple(
         [
             msgspec.structs.replace(topic, unread=unread[topic.topic]) if topic.topic in unread else topic
@@ -173,34 +190,14 @@ def _seen(seen: SeenRound, group: str, memory: Memory) -> Seen:
     return msgspec.structs.replace(told, absent_at=memory.rest.time)
 
 
-def _event(head: RoundHead, group: str, **saw: Any) -> GroupEvent:
-    """An event of a group, with its place in the log where that is read."""
-    given: dict[str, Any] = {
-        "state": None,
-        "protocol_type": None,
-        "group_type": None,
-        "gone": None,
-        "topics": (),
-        "held_since": None,
-    }
-    partition = position = -1
-    if head.log:
-        partition = partition_for(group, len(head.log), head.cluster_id)
-        position = head.log[partition]
-        hold = lasting(head.holds[partition])
-        if hold is not None and "gone" not in saw:
-            holder = hold.holder
-            given |= {
-                "held_since": hold.since,
-                "held_by_producer": holder.producer_id if holder is not None else None,
-                "held_by": holder.transactional_id if holder is not None else None,
-            }
-    elif "gone" in saw:
-        given["seen"] = Seen(ADMIN)
-    observation = GroupObservation(
-        round=head.number, time=head.time, log_partition=partition, log_position=position, **(given | saw)
-    )
-    return GroupEvent(EVENTS_VERSION, head.cluster, group, observation)
+def _event(head: RoundHead, group: str, hold: BlockedPartition | None = None, **saw: Any) -> GroupEvent:
+    """An event of a group; its place in the log is laid beside it where it is read."""
+    given = {**_UNKNOWN, **saw}
+    if hold is not None:
+        given["held_since"] = hold.since
+        if hold.holder is not None:
+            given |= {"held_by_producer": hold.holder.producer_id, "held_by": hold.holder.transactional_id}
+    return GroupEvent(EVENTS_VERSION, head.cluster, group, GroupObservation(round=head.number, time=head.time, **given))
 
 
 def seen_round(head: RoundHead, look: GroupsSeen, memory: Memory, after: Memory, period_ms: int) -> SeenRound:

@@ -14,7 +14,7 @@ from streaming.events import GroupEvent, encode
 from streaming.job.source import SourceSettings
 from streaming.offsets_log import partition_for
 from streaming.records import GroupObservation, RoundClosed, RoundOpened
-from tests.job.source.made_events import topic
+from tests.job.source.made_events import record, topic
 
 CLUSTER = "test"
 
@@ -125,7 +125,7 @@ class FakeProbe:
                 topics=tuple(topic(name, *[7] * partitions) for name, partitions in (topics or {}).items()),
             )
             sent.append(GroupEvent(1, CLUSTER, group, saw))
-        futures = [self.producer.send(self.events_topic, key=event.key.encode(), value=encode(event)) for event in sent]
+        futures = [self.producer.send(self.events_topic, key=event.key.encode(), value=record(event)) for event in sent]
         events: dict[str, tuple[int, int]] = {}
         for future in futures:
             written = future.get(30)
@@ -143,7 +143,7 @@ class FakeProbe:
             events=events,
             groups=len(groups),
             written=len(sent),
-            size=sum(len(encode(event)) for event in sent),
+            size=sum(len(record(event)) for event in sent),
         )
         if close:
             self.rounds_record(encode(closed))

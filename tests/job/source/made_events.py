@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streaming.events import GroupEvent
+from streaming.events import Event, GroupEvent, encode, pack
 from streaming.job.source.events import EventRound
 from streaming.offsets_log import partition_for
 from streaming.records import ClosedRound, GroupObservation, TopicObservation, pack_offsets
@@ -35,6 +35,11 @@ def group(name: str, *topics: str, number: int = 7, **changes: Any) -> GroupEven
         "cluster_id": "abc",
     }
     return GroupEvent(1, "test", name, GroupObservation(**(given | changes)))
+
+
+def record(event: Event) -> bytes:
+    """The record of one event; of a group's, with no other group."""
+    return encode(next(pack([event])) if isinstance(event, GroupEvent) else event)
 
 
 def event_round(number: int = 7, first: int = 10, end: int = 90, **changes: Any) -> EventRound:

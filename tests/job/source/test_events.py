@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from streaming.events import ClusterTopicEvent, Event, RocketMQGroupEvent, encode
+from streaming.events import ClusterTopicEvent, Event, RocketMQGroupEvent, encode, pack
 from streaming.groups.rows import RoundBroker
 from streaming.job.source.events import EventReader, EventRound, OfGroup, event_rounds
 from streaming.job.source.plan import plan_batch
@@ -30,7 +30,7 @@ from streaming.records import (
     decode_closed_rounds,
     encode_inputs,
 )
-from tests.job.source.made_events import LOG, event_round, group
+from tests.job.source.made_events import LOG, event_round, group, record, topic
 from tests.job.source.made_rounds import CLUSTER, at, closed
 
 
@@ -57,7 +57,7 @@ def read(
 ) -> Read:
     reader = EventReader("events", 1, rounds, start, watches, watches_topic)
     for offset, event in enumerate(events, at):
-        value = event if event is None or isinstance(event, bytes) else encode(event)
+        value = event if event is None or isinstance(event, bytes) else record(event)
         reader.add((offset, 2_000, b"key", value))
     held = reader.held
     return Read(*reader.take(), reader.unreadable.inputs(), held)
@@ -77,12 +77,25 @@ def test_an_observation_is_what_the_probe_saw_with_the_rounds_number_and_times()
     expected = msgspec.structs.replace(event.saw, round=107, elapsed=4_000, closed=1_400)
     assert made.groups == {"g": [expected]}
     assert made.unreadable == []
-    assert made.held > len(encode(event))
+    assert made.held > len(record(event))
+
+
+def test_groups_in_one_record_share_their_topics_and_each_has_its_own_place_in_the_log() -> None:
+    topics = topic("a"), topic("b")
+    events = [group(name, topics=topics, log_partition=-1, log_position=-1) for name in ("g", "h", "ignored")]
+    [told] = pack(events)
+    made = read([encode(told)], watches=lambda name: name != "ignored", watches_topic=lambda name: name != "b")
+    saw = {name: one for name, of in made.groups.items() for one in of if isinstance(one, GroupObservation)}
+    # "g".hashCode() is 103.
+    assert {name: (one.log_partition, one.log_position) for name, one in saw.items()} == {"g": (1, 200), "h": (0, 100)}
+    assert saw["g"].topics == (topics[0],)
+    assert saw["g"].topics is saw["h"].topics
 
 
 def test_a_look_without_a_log_is_ordered_by_its_round() -> None:
     seen = Seen("admin", looked=True, commits=SeenCommits(True, {"x": ((0, 4),)}))
-    made = read([group("g", log_partition=-1, log_position=-1, seen=seen)], rounds=[event_round(round=107)])
+    at_round = event_round(round=107, closed=closed(7, []))
+    made = read([group("g", log_partition=-1, log_position=-1, seen=seen)], rounds=[at_round])
     [found] = made.groups["g"]
     assert isinstance(found, GroupObservation)
     assert (found.log_partition, found.log_position, found.seen) == (-1, 107, seen)
@@ -124,7 +137,7 @@ def test_a_topic_of_the_cluster_counts_in_its_round_and_its_end_whatever_the_fil
 
 
 def test_junk_is_kept_once_and_never_when_it_was_read_before() -> None:
-    junk: list[Event | bytes | None] = [b"\xff\x00", None, b'{"v":9,"type":"group"}', b'{"v":9,"type":"quota"}']
+    junk: list[Event | bytes | None] = [b"\xff\x00", None, b'{"v":9,"type":"groups"}', b'{"v":9,"type":"quota"}']
     made = read(junk)
     assert [offset for offset, _ in kept(made)] == [10, 11, 12]
     assert [offset for offset, _ in kept(read(junk, start=12))] == [12]

@@ -60,8 +60,8 @@ def test_the_limit_counts_rounds() -> None:
     assert batch.end.rounds == 4
 
 
-def test_the_limit_counts_offsets_and_lets_one_round_pass() -> None:
-    records = [at(2 * n + 1, closed(2 * n, [100 * (n + 1)])) for n in range(5)]
+def test_the_limit_counts_offsets_and_events_and_lets_one_round_pass() -> None:
+    records = [at(2 * n + 1, closed(2 * n, [98 * (n + 1)], written=2)) for n in range(5)]
     assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 200, 10**9))) == [0, 2]
     assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 199, 10**9))) == [0]
     assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 1, 10**9))) == [0]
