@@ -224,21 +224,6 @@ def test_odd_names_pass_through(name: str) -> None:
     life.take(*inputs, make_observation(20, gone="deleted"))
 
 
-@pytest.mark.parametrize("partition", [-1, -(2**31), 2**31 - 1])
-def test_odd_partitions_pass_through(partition: int) -> None:
-    life = lived(
-        make_record(
-            5, (make_member("a", ("x",), {"x": (partition, partition)}), make_member("b", ("x",), {"x": (partition,)}))
-        ),
-        make_commit(6, 10, topic="x", partition=partition),
-        make_observation(10, make_topic("x", 2)),
-        make_record(11, (make_member("a", ("x",), {"x": (partition,)}),), generation=2),
-        make_observation(2000, make_topic("x", 2)),
-        make_observation(3000, gone="deleted"),
-    )
-    assert life.state is None
-
-
 @pytest.mark.parametrize("offset", [-1, -(2**63), 2**63 - 1, 0])
 @pytest.mark.parametrize("end", [-1, 0, 2**63 - 1])
 def test_odd_offsets_pass_through(offset: int, end: int) -> None:
@@ -253,33 +238,6 @@ def test_odd_offsets_pass_through(offset: int, end: int) -> None:
         row = health(life)
         assert row.lag_total is None or row.lag_total < 2**63
         assert all(0 <= lag.rewound_by < 2**63 for lag in life.rows.lag)
-
-
-@pytest.mark.parametrize("time", [-1, 0, -(2**63), 2**63 - 1])
-def test_odd_times_pass_through(time: int) -> None:
-    life = Life()
-    for generation in range(1, 6):
-        at = generation * 10
-        life.take(
-            make_record(
-                at,
-                even("x", 2, "a", "b"),
-                generation=generation,
-                time=time if generation % 2 else None,
-                state_time=-time,
-            ),
-            make_commit(at + 1, 5, topic="x", time=time if generation % 3 else -(2**63)),
-            make_commit(at + 2, 5, topic="x", partition=1, time=2**63 - 1),
-            make_observation(at + 5, make_topic("x", 2)),
-        )
-    life.take(make_observation(100, gone="deleted"))
-    assert life.state is None
-
-
-def test_a_member_twice_in_a_record_passes_through() -> None:
-    twice = (make_member("a", ("x",), {"x": (0,)}), make_member("a", ("x",), {"x": (0,)}))
-    life = lived(make_record(5, twice), make_record(6, twice, generation=2), make_observation(10, make_topic("x", 1)))
-    assert {row.verdict for row in life.rows.drift} == {"unverified"}
 
 
 def test_an_observation_whose_offsets_are_too_short_leaves_lag_unknown() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -14,19 +14,12 @@ from tests.oracle.java_members import JavaMembers
 from tests.probe.witness import Cluster
 from tests.real_groups.both_modes import ONLY_THE_LOG, BothModes
 from tests.real_groups.followed import until
-from tests.real_groups.party import RELEASE, Party, make_topics
+from tests.real_groups.party import Party, make_topics
 from tests.real_groups.real_members import Joins, KafkaPythonMembers, starter
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.turn(2), pytest.mark.timeout(600)]
 
 RECORDS = 5
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaMembers]:
-    with JavaMembers(RELEASE) as members:
-        yield members
-        assert members.failures == []
 
 
 class Groups:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, TopicCollection
@@ -24,6 +24,7 @@ from streaming.offsets_log import (
 )
 from streaming.records import IdPartitions, TopicObservation
 from tests.groups.build import Life, make_observation, make_topic
+from tests.real_groups.followed import until
 
 pytestmark = pytest.mark.kafka
 
@@ -114,11 +115,12 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
     group_id = f"{topic}-ü"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     first = join("one")
-    until(lambda: len(first.assignment()) == 6, first)
+    until(lambda: len(first.assignment()) == 6, partial(first.poll, 0.1))
     watched = Watched(bootstrap, group_id)
     second = join("two")
-    until(lambda: len(first.assignment()) == len(second.assignment()) == 3, first, second)
-    until(lambda: watched.read_on() or (watched.group is not None and at_rest(watched.group, 2)), first, second)
+    polled = partial(first.poll, 0.1), partial(second.poll, 0.1)
+    until(lambda: len(first.assignment()) == len(second.assignment()) == 3, *polled)
+    until(lambda: watched.read_on() or (watched.group is not None and at_rest(watched.group, 2)), *polled)
 
     group = watched.group
     description = admin.describe_consumer_groups([group_id])[group_id].result()
@@ -197,12 +199,3 @@ def at_rest(group: ModernGroup, members: int) -> bool:
 
 def places(partitions: IdPartitions) -> set[tuple[str, int]]:
     return {(topic_id, number) for topic_id, numbers in partitions for number in numbers}
-
-
-def until(done: Callable[[], object], *members: Consumer) -> None:
-    """Poll members until the condition holds."""
-    deadline = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < deadline
-        for member in members:
-            member.poll(0.1)

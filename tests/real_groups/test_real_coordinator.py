@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections.abc import Callable
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicCollection
@@ -23,6 +22,7 @@ from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import ModernDecision, ModernGroup
 from streaming.groups.modern.recompute import in_every_order
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
+from tests.real_groups.followed import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
@@ -49,7 +49,7 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
             return False
         return True
 
-    until(described, [])
+    until(described)
     members: list[Consumer] = []
 
     def join(subscribed: list[str], instance: str | None = None) -> None:
@@ -71,7 +71,7 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
             owned = [len(member.assignment()) for member in members]
             return all(owned) and sum(owned) == total
 
-        until(settled, members)
+        until(settled, *(partial(member.poll, 0.05) for member in members))
 
     try:
         join(names)
@@ -140,12 +140,3 @@ def read_decisions(bootstrap: str, group_id: str) -> list[ModernDecision]:
                         decisions.append(said)
     reader.close()
     return decisions
-
-
-def until(done: Callable[[], object], members: list[Consumer]) -> None:
-    """Poll members until the condition holds."""
-    deadline = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < deadline
-        for member in members:
-            member.poll(0.05)

@@ -16,20 +16,13 @@ from streaming.process import GuardedProcess
 from tests.java_tools import describe_share_group, share_consumer
 from tests.oracle.java_members import JavaMembers
 from tests.real_groups.followed import Followed
-from tests.real_groups.party import RELEASE, Party, assert_as_the_tool_says, make_topics
+from tests.real_groups.party import Party, assert_as_the_tool_says, make_topics
 from tests.real_groups.streams_app import describe_streams_group, streams_members
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
 
 RECORDS = 5
 STEPS = 40
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaMembers]:
-    with JavaMembers(RELEASE) as members:
-        yield members
-        assert members.failures == []
 
 
 def produce(bootstrap: str, topics: dict[str, int]) -> None:

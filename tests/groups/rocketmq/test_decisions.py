@@ -7,9 +7,8 @@ import pytest
 
 from streaming.groups import GroupConfig
 from streaming.groups.context import Incarnations
-from streaming.groups.rocketmq.round import balance_of, group_of
-from streaming.groups.rows import ChurnRow, Rows, TopicAssignment, unit_of
-from streaming.records import Member, RocketMQObservation
+from streaming.groups.rows import ChurnRow, Rows, TopicAssignment
+from streaming.records import RocketMQObservation
 from tests.groups.rocketmq.world import (
     CIRCLE,
     INTERVAL,
@@ -125,13 +124,6 @@ def test_the_last_member_that_leaves_empties_the_group_and_the_next_one_begins_w
     [row] = world.round(2).rebalance_churn
     assert (row.kind, row.joined, row.left, row.incarnation) == ("rebalance", (D,), (), incarnation)
     assert row.partitions_moved == 0
-
-
-def test_a_group_that_nobody_has_joined_decides_nothing() -> None:
-    world = World()
-    world.round(5)
-    assert decisions(world.rows) == []
-    assert (world.health.state, world.health.verdict) == ("Empty", "not_applicable")
 
 
 def test_a_change_that_goes_back_at_the_next_round_was_none() -> None:
@@ -298,25 +290,3 @@ def test_of_a_member_that_has_never_answered_nothing_is_known() -> None:
     assert (row.subscription, row.partition_count, row.partitions) == (None, None, None)
     assert row.undecodable == "it does not tell which queues it holds"
     assert (world.health.imbalance, world.health.imbalance_optimal) == (None, None)
-
-
-def member(name: str, *held: tuple[str, tuple[int, ...]], topics: tuple[str, ...] = ("t",)) -> Member:
-    return Member(name, None, name, "", -1, -1, None, topics, (), None, None, None, held)
-
-
-UNKNOWN = Member(B, None, B, "", -1, -1, None, None, (), None, None, None, None)
-
-
-def test_only_queues_of_a_route_can_be_assigned() -> None:
-    on_a, on_b, other = unit_of("t", "a"), unit_of("t", "b"), unit_of("u", "a")
-    group = group_of([member(A, (on_b, (0, 5))), member(B, (on_a, (1,)), (other, (0,)))], {"t": {"b": 1, "a": 2}})
-    assert group.partitions_per_topic == {on_a: 2, on_b: 1}
-    assert [of.topics for of in group.members] == [(on_a, on_b), (on_a, on_b)]
-
-
-def test_balance_is_known_where_all_that_is_held_is_and_anything_is() -> None:
-    routes, unit = {"t": {"a": 4}}, unit_of("t", "a")
-    assert balance_of([member(A, (unit, (0, 1, 2))), member(B, (unit, (3,)))], routes) == (0.5, 0.0)
-    assert balance_of([member(A, (unit, (0, 1, 2))), UNKNOWN], routes) == (None, None)
-    assert balance_of([member(A), member(B)], routes) == (None, None)
-    assert balance_of([], routes) == (None, None)

@@ -14,7 +14,6 @@ from streaming.records import (
     ERROR,
     MISSING,
     OK,
-    POP,
     REFUSED,
     TIMEOUT,
     BrokerSeen,
@@ -122,13 +121,3 @@ def test_a_message_model_is_broadcasting_if_anyone_says_so() -> None:
     assert views(silent, replicas=(told,)).message_model == BROADCASTING
     # What a broker remembers of a group that has no client there any more counts for nothing.
     assert views(Client(A), replicas=(msgspec.structs.replace(told, clients=()),)).message_model == CLUSTERING
-
-
-def test_a_group_is_pop_when_one_broker_says_so_and_not_when_none_says_anything() -> None:
-    pop = views(Client(A))
-    masters = {broker.name: broker for broker in pop.observation.brokers}
-    assert list(masters) == ["broker-a", "broker-b"]
-    told = (masters["broker-a"], msgspec.structs.replace(masters["broker-b"], consume_type=POP))
-    assert views(Client(A), brokers=told).is_pop(TOPIC)
-    nobody = tuple(msgspec.structs.replace(broker, clients=(), consume_type=None) for broker in masters.values())
-    assert not views(brokers=nobody).is_pop(TOPIC)
