@@ -317,6 +317,26 @@ def test_nobody_reaches_behind_the_face_of_another_room() -> None:
     assert behind == []
 
 
+# A group's state is made of these rooms' states, and they work on the whole of it: an `__init__` that exported both
+# would import itself. So their faces are modules, and others import no other module of theirs.
+FACES_OF_THE_CORE = {
+    "lag": {"offset_events", "oldest_unread", "partitions", "rows", "state", "totals"},
+    "rocketmq": {"kind", "state"},
+    "seen": {"take_in"},
+}
+
+
+def test_the_core_imports_of_its_rooms_their_faces_alone() -> None:
+    used: dict[str, set[str]] = {room: set() for room in FACES_OF_THE_CORE}
+    for path in modules():
+        for _, name in imports(path):
+            parts = name.split(".")
+            inside = name_of(path).split(".")[:3] == parts[:3]
+            if parts[:2] == ["streaming", "groups"] and parts[2] in used and not inside:
+                used[parts[2]].add(parts[3])
+    assert used == FACES_OF_THE_CORE
+
+
 def test_no_module_imports_itself_by_a_detour() -> None:
     names = {name_of(path) for path in modules()}
     uses: dict[str, set[str]] = {}

@@ -87,15 +87,14 @@ def _list_row(broker: BrokerSeen, missing: tuple[str, ...], seen: RocketMQRound,
 
 def _clients(broker: BrokerSeen) -> tuple[BrokerClient, ...]:
     """The list with what the broker says of each connection, where it tells the same ones."""
-    channels = grouped((channel.client_id, channel) for channel in reversed(broker.channels or ()))
+    channels = grouped(
+        (channel.client_id, BrokerClient(channel.client_id, channel.address, channel.language, channel.version))
+        for channel in reversed(broker.channels or ())
+    )
     found = []
     for client in broker.clients[:MOST_CLIENTS]:
         told = channels.get(client)
-        channel = told.pop() if told else None
-        if channel is None:
-            found.append(BrokerClient(client, None, None, None))
-        else:
-            found.append(BrokerClient(client, channel.address, channel.language, channel.version))
+        found.append(told.pop() if told else BrokerClient(client, None, None, None))
     return tuple(found)
 
 
