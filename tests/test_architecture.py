@@ -85,7 +85,7 @@ ROOMS = {
         "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.terminal "
         "streaming.times",
     ),
-    "streaming.history": room("duckdb pyarrow", "streaming.tables"),
+    "streaming.history": room("pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb msgspec pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
     "streaming.explain": room(
         "rich", "assignors streaming.exceptions streaming.groups streaming.tables streaming.terminal"
