@@ -75,6 +75,9 @@ def keep(
     kept = []
     wanted: dict[int, npt.NDArray[np.bool_]] = {}  # by the identity of a list of topics, which members share
     for member, ids in enumerate(owned):
+        if not ids.size:
+            kept.append(ids)
+            continue
         rows = potential.topics[member]
         if id(rows) not in wanted:
             wanted[id(rows)] = np.zeros(len(indexed.topics), dtype=bool)
