@@ -32,17 +32,21 @@ from streaming.groups.classic.membership import (
     write_members,
 )
 from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
-from streaming.groups.context import Context, of_record
+from streaming.groups.context import NEWEST, Context, of_record
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import drop_oldest
-from streaming.groups.what_if.classic import await_verdict, by_member
+from streaming.groups.what_if.classic import by_member, most_partitions
 from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone
 from streaming.times import day_of
 
 _LONGEST_PROTOCOL: Final = 200
 """Characters of a strategy's name that a dropped decision keeps."""
+
+_KEPT_MAX: Final = 50_000
+"""Partitions times members up to which the state keeps what the members had before: some 100 KB at the very most. A
+configured strategy needs it, also where `what_if` is turned off."""
 
 
 def decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
@@ -82,19 +86,30 @@ def _hand_to_verdicts(
     state: GroupState, record: MembershipRecord, past: Past, change: Change, context: Context
 ) -> None:
     """Make it the current decision, and let it wait for the round after it; of too many the oldest is dropped."""
-    classic = state.classic
-    unseen = past.before is None or bool(past.skipped)
-    decision = ClassicDecision(record, past.kind, past.incarnation, after_unseen=unseen, after_round=state.clock.now)
+    classic, decides = state.classic, past.decides
+    size = most_partitions(record, change.owned) * len(record.members)
+    keeps = decides and not change.pending and size <= max(_KEPT_MAX, context.config.what_if_max_size)
+    decision = ClassicDecision(
+        record,
+        past.kind,
+        past.incarnation,
+        after_unseen=past.before is None or bool(past.skipped),
+        before=change.owned if keeps else None,
+        partitions_moved_optimal=change.optimal if decides else None,
+        first_half=decides and bool(change.pending),
+        after_round=state.clock.now,
+    )
     classic.current = decision
     classic.committed = record.record_time
     classic.unreadable = -1
     state.modern.key_type = state.modern.ended = None
     classic.handed_over = classic.tombstoned = None
-    if past.decides:
-        first_half = bool(change.pending)
-        classic.current = await_verdict(
-            classic.waiting, decision, change.owned, change.optimal, context.config, first_half=first_half
-        )
+    if decides:
+        classic.waiting.append(decision)
+        if len(classic.waiting) > NEWEST:
+            # `what_if` tries no other strategies at the decisions before the newest ones.
+            older = classic.waiting[-NEWEST - 1]
+            classic.waiting[-NEWEST - 1] = msgspec.structs.replace(older, before=None)
     drop_oldest(classic.waiting, _dropped)
 
 

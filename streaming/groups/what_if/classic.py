@@ -56,10 +56,6 @@ UNKNOWN_BEFORE = "the members' previous partitions are not known"
 
 _LONGEST_REASON = 200
 
-_KEPT_MAX = 50_000
-"""Partitions times members up to which the state keeps what the members had before: some 100 KB at the very most. A
-configured strategy needs it, also where `what_if` is turned off."""
-
 
 def by_member(owners: Owners) -> Owned:
     """Owners before a decision, by member: the form that the measures need and the state keeps."""
@@ -67,45 +63,6 @@ def by_member(owners: Owners) -> Owned:
     for (topic, partition), owner in owners.items():
         owned.setdefault(owner, {}).setdefault(topic, []).append(partition)
     return {member: {topic: tuple(of) for topic, of in topics.items()} for member, topics in owned.items()}
-
-
-def await_verdict(
-    waiting: list[ClassicDecision],
-    decision: ClassicDecision,
-    owned: Owned | None,
-    partitions_moved_optimal: int | None,
-    config: GroupConfig,
-    *,
-    first_half: bool,
-) -> ClassicDecision:
-    """Let a decision wait for its verdict, with the data that `what_if` and a configured strategy need then.
-
-    Args:
-        waiting: The waiting decisions, oldest first. The decision is appended, and an older one loses data that is no
-            longer needed.
-        decision: The decision.
-        owned: Each member's previous partitions; None if unknown.
-        partitions_moved_optimal: As in its churn row.
-        config: Settings.
-        first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
-
-    Returns:
-        The decision with this data.
-    """
-    most = max(_KEPT_MAX, config.what_if_max_size)
-    size = _partitions(decision.record, owned) * len(decision.record.members)
-    keeps = owned is not None and not first_half and size <= most
-    waiting.append(
-        msgspec.structs.replace(
-            decision,
-            before=owned if keeps else None,
-            partitions_moved_optimal=partitions_moved_optimal,
-            first_half=first_half,
-        )
-    )
-    if len(waiting) > NEWEST and waiting[-NEWEST - 1].before is not None:
-        waiting[-NEWEST - 1] = msgspec.structs.replace(waiting[-NEWEST - 1], before=None)
-    return waiting[-1]
 
 
 def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
@@ -253,10 +210,11 @@ def _why_not(decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -
     record = decision.record
     if decision.kind == "migration" or undecodable(record) is not None:
         return verdict.reason
-    return too_large(_partitions(record, decision.before), len(record.members), config)
+    return too_large(most_partitions(record, decision.before), len(record.members), config)
 
 
-def _partitions(record: MembershipRecord, owned: Owned | None) -> int:
+def most_partitions(record: MembershipRecord, owned: Owned | None) -> int:
+    """Number of partitions that members have by a record, or had before, whichever is more."""
     assigned = sum(len(partitions) for member in record.members for _, partitions in member.assigned or ())
     before = sum(len(partitions) for topics in (owned or {}).values() for partitions in topics.values())
     return max(assigned, before)

@@ -213,7 +213,7 @@ def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
 def test_a_decision_that_is_too_large_does_not_make_the_state_keep_what_members_had(
     size: int, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streaming.groups.what_if.classic._KEPT_MAX", 0)
+    monkeypatch.setattr("streaming.groups.classic.churn._KEPT_MAX", 0)
     life = Life(GroupConfig("test", what_if_max_size=size))
     life.take(make_record(5, even("t", 6, "a")), make_record(6, even("t", 6, "a", "b"), generation=2))
     assert (life.state.classic.waiting[-1].before is not None) == kept
