@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -70,17 +67,6 @@ def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(
         unless_too_busy(lambda: run(settings, available_now=True))
     cause = "the Spark query has ended: tests.e2e.test_endings.DiskFullError: no space left on the device"
     assert str(ended.value) == cause
-
-
-@pytest.mark.nightly
-def test_a_jvm_that_is_killed_ends_the_job_with_one_sentence(start: Start) -> None:
-    job = start("-m", "streaming.job")
-    _wait_for(job.log, "batch 0:")  # of eight: it is in the next one
-    (jvm,) = (child for child in psutil.Process(job.pid).children() if "java" in child.name())
-    os.kill(jvm.pid, signal.SIGKILL)
-    assert job.wait(_PATIENCE_S) == 1
-    assert job.last_line().startswith("Spark's JVM is gone")
-    assert "Traceback" not in job.log.read_text("utf-8")
 
 
 @pytest.mark.nightly

@@ -207,7 +207,7 @@ def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is
             assert counted_rounds(lake) == truth().rounds
 
 
-@settings(deadline=None, max_examples=examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(deadline=None, max_examples=examples(3), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.data())
 def test_rows_of_deleted_tables_and_lost_files_are_written_again(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
