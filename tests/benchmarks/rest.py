@@ -128,10 +128,10 @@ def _commit(bootstrap: str, size: RestSize, say: Say) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [f"orders-{number}" for number in range(size.topics)]
     say(f"creating {size.topics:,} topics")
-    for future in admin.create_topics(
-        [NewTopic(topic, size.partitions, 1) for topic in topics], request_timeout=_ANSWER_S
-    ).values():
-        future.result()
+    for first in range(0, size.topics, _AT_ONCE):
+        wanted = [NewTopic(topic, size.partitions, 1) for topic in topics[first : first + _AT_ONCE]]
+        for future in admin.create_topics(wanted, request_timeout=_ANSWER_S).values():
+            future.result()
     for first in range(0, size.groups, _AT_ONCE):
         say(f"{first:,} of {size.groups:,} groups have committed")
         asked: list[Any] = []
