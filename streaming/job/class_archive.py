@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
@@ -82,13 +81,16 @@ def main() -> None:
     """Write the archive, unless another process does."""
     os.nice(_LOW_PRIORITY)
     archive = class_archive()
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with (archive.parent / "lock").open("w") as lock, tempfile.TemporaryDirectory(dir=archive.parent) as made:
+    folder = archive.parent / "writing"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (archive.parent / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        part, settings = Path(made) / "classes.jsa", Settings(lake=str(Path(made) / "lake"))
+        shutil.rmtree(folder)  # what a run that was killed has left
+        folder.mkdir()
+        part, settings = folder / "classes.jsa", Settings(lake=str(folder / "lake"))
         use_prepared_home(writes_archive=part)
         spark = start_spark("evenkeel classes", {"spark.sql.shuffle.partitions": settings.job.shuffle_partitions})
         spark.dataSource.register(_Empty)
@@ -99,7 +101,7 @@ def main() -> None:
             .load()
             .groupBy("key")
             .applyInPandasWithState(operator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "NoTimeout")
-            .writeStream.option("checkpointLocation", f"{made}/checkpoint")
+            .writeStream.option("checkpointLocation", str(folder / "checkpoint"))
             .foreachBatch(batch_writer(lake))
             .start()
         )
@@ -112,6 +114,7 @@ def main() -> None:
         gateway.proc.stdin.close()
         gateway.proc.wait(_PATIENCE_S)
         part.rename(archive)
+        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
