@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -132,16 +133,19 @@ def _commit(bootstrap: str, size: RestSize, say: Say) -> None:
         wanted = [NewTopic(topic, size.partitions, 1) for topic in topics[first : first + _AT_ONCE]]
         for future in admin.create_topics(wanted, request_timeout=_ANSWER_S).values():
             future.result()
-    for first in range(0, size.groups, _AT_ONCE):
-        say(f"{first:,} of {size.groups:,} groups have committed")
-        asked: list[Any] = []
-        for number in range(first, min(first + _AT_ONCE, size.groups)):
+    left = deque(range(size.groups))
+    while left:
+        say(f"{size.groups - len(left):,} of {size.groups:,} groups have committed")
+        asked: dict[int, Any] = {}
+        for number in [left.popleft() for _ in range(min(_AT_ONCE, len(left)))]:
             topic = topics[number % size.topics]
             offsets = [TopicPartition(topic, partition, 0) for partition in range(size.partitions)]
             request = ConsumerGroupTopicPartitions(f"service-{number}", offsets)
-            asked += admin.alter_consumer_group_offsets([request], request_timeout=_ANSWER_S).values()
-        for future in asked:
-            future.result()
+            [asked[number]] = admin.alter_consumer_group_offsets([request], request_timeout=_ANSWER_S).values()
+        for number, answer in asked.items():
+            # (A broker that does not know a new topic yet refuses its partitions, not the request.)
+            if any(committed.error for committed in answer.result().topic_partitions):
+                left.append(number)
 
 
 @contextmanager
