@@ -55,8 +55,11 @@ class BenchCluster:
 
 
 @contextmanager
-def bench_cluster() -> Iterator[BenchCluster]:
+def bench_cluster(heap: str = "512m") -> Iterator[BenchCluster]:
     """Start a broker in a temporary folder; both end with the block.
+
+    Args:
+        heap: The broker's largest heap, as `-Xmx` wants it.
 
     Raises:
         SetupError: The broker does not start.
@@ -65,7 +68,7 @@ def bench_cluster() -> Iterator[BenchCluster]:
     pid = psutil.Process().pid
     with (
         tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{pid}-", ignore_cleanup_errors=True) as folder,
-        EmbeddedBroker(Path(folder) / "broker") as broker,
+        EmbeddedBroker(Path(folder) / "broker", heap=heap) as broker,
     ):
         yield BenchCluster(Path(folder), broker.bootstrap)
 

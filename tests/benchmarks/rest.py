@@ -36,6 +36,9 @@ __all__ = ["rest", "scale"]
 _ROUNDS_BEFORE = 14
 """Rounds until groups count as idle (twelve), and two more."""
 
+_HEAP = "3g"
+"""A broker holds the newest commit of each partition: a million of them take more than the demo's half a gigabyte."""
+
 _MINUTE_S = 60.0
 _LONGEST_S = 900.0
 _GRACE_S = 120.0
@@ -72,7 +75,7 @@ def scale(say: Say) -> list[Figure]:
     """Measure three sizes, each beside a broker of its own."""
     figures = []
     for size in SCALE:
-        with bench_cluster() as cluster:
+        with bench_cluster(_HEAP) as cluster:
             figures += _measure(cluster, say, size)
     return figures
 
