@@ -12,7 +12,7 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,10 +76,14 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(SHORT_LIVED))
     if getattr(config.option, "numprocesses", None):
+        from streaming.exceptions import SetupError  # noqa: PLC0415
         from streaming.job.class_archive import begin_to_write  # noqa: PLC0415
+        from streaming.spark import use_prepared_home  # noqa: PLC0415
         from tests import prepared_brokers  # noqa: PLC0415
 
         prepared_brokers.prepare()
+        with suppress(SetupError):  # no Java: the tests that need a session say so
+            use_prepared_home()
         begin_to_write()
 
 

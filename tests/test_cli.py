@@ -45,7 +45,7 @@ def evenkeel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evenkeel:
     return run
 
 
-def _process(*arguments: str, cwd: Path, stdout: int, **environment: str) -> subprocess.CompletedProcess[str]:
+def _run_as_process(*arguments: str, cwd: Path, stdout: int, **environment: str) -> subprocess.CompletedProcess[str]:
     """`evenkeel` as a process, with three lines to read."""
     return subprocess.run(
         [sys.executable, "-c", "from streaming.cli import main; main()", *arguments],
@@ -71,7 +71,7 @@ def closed_port() -> int:
 def test_a_cluster_that_cannot_be_reached_is_one_sentence_and_exit_code_2(
     command: str, closed_port: int, tmp_path: Path
 ) -> None:
-    done = _process(command, "--bootstrap", f"127.0.0.1:{closed_port}", cwd=tmp_path, stdout=subprocess.DEVNULL)
+    done = _run_as_process(command, "--bootstrap", f"127.0.0.1:{closed_port}", cwd=tmp_path, stdout=subprocess.DEVNULL)
     assert done.returncode == 2
     assert str(closed_port) in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -159,18 +159,18 @@ def _nobody_reads() -> Iterator[int]:
 )
 def test_a_command_whose_reader_has_gone_is_done(command: list[str], tmp_path: Path) -> None:
     with _nobody_reads() as output:
-        done = _process(*command, cwd=tmp_path, stdout=output)
+        done = _run_as_process(*command, cwd=tmp_path, stdout=output)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_is_done_is_said_whatever_letters_the_terminal_lacks_and_whether_anybody_reads_it(tmp_path: Path) -> None:
     lake = empty_lake(tmp_path / "lake", [table_named("marks"), table_named("rounds")])
     command = ("mark", "деплой", "--lake", lake.root, "--cluster", "c")
-    done = _process(*command, cwd=tmp_path, stdout=subprocess.PIPE, PYTHONIOENCODING="latin-1")
+    done = _run_as_process(*command, cwd=tmp_path, stdout=subprocess.PIPE, PYTHONIOENCODING="latin-1")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(": \\u0434\\u0435\\u043f\\u043b\\u043e\\u0439\n")
     with _nobody_reads() as output:
-        done = _process(*command, cwd=tmp_path, stdout=output)
+        done = _run_as_process(*command, cwd=tmp_path, stdout=output)
     assert (done.returncode, done.stderr) == (0, "")
     assert LakeReader(lake.root).rows("SELECT text FROM marks") == [{"text": "деплой"}] * 2
 
@@ -179,7 +179,7 @@ def test_a_command_whose_reader_has_gone_does_what_is_left_and_its_exit_code_say
     closed_port: int, tmp_path: Path
 ) -> None:
     with _nobody_reads() as output:
-        done = _process("doctor", "--bootstrap", f"127.0.0.1:{closed_port}", cwd=tmp_path, stdout=output)
+        done = _run_as_process("doctor", "--bootstrap", f"127.0.0.1:{closed_port}", cwd=tmp_path, stdout=output)
     assert (done.returncode, done.stderr) == (2, "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -30,7 +30,7 @@ _AHEAD_WRONG_S: Final = 60.0
 
 def check_lake(settings: Settings) -> Iterator[CheckResult]:
     """All checks of the lake."""
-    yield _look("checkpoint", lambda: ("ok", checkpoint_of(settings)))
+    yield tried("lake", "checkpoint", lambda: ("ok", checkpoint_of(settings)))
     kind = "folder"
     if on_object_store(settings.lake):
         kind, fault = "store", try_store(settings.lake)
@@ -51,19 +51,15 @@ def check_lake(settings: Settings) -> Iterator[CheckResult]:
         return
     size = sum(one.size_bytes or 0 for one in there) // 2**20
     yield CheckResult("lake", "tables", "ok", f"{len(there)} in the {kind} {settings.lake}, {size:,} MB")
-    yield _look("release", lambda: _release({one.table: one.columns or () for one in there}))
+    yield tried("lake", "release", lambda: _release({one.table: one.columns or () for one in there}))
     missing = [one.table for one in faults(found) if one.state == "missing"]
     if missing:
         text = f"{', '.join(missing)}: deleted, or of a release that has not run yet. The next start creates them."
         yield CheckResult("lake", "missing tables", "warn", text)
     if not bad:
-        yield _look("newest round", lambda: _fresh(settings))
+        yield tried("lake", "newest round", lambda: _fresh(settings))
     for what, cluster in ((JOB, settings.cluster), (ALERTER, settings.cluster), (MAINTAINER, None)):
-        yield _look(f"lease of the {what}", partial(_worker, what, settings.lake, cluster))
-
-
-def _look(what: str, look: Callable[[], LookResult]) -> CheckResult:
-    return tried("lake", what, look)
+        yield tried("lake", f"lease of the {what}", partial(_worker, what, settings.lake, cluster))
 
 
 def _release(columns: dict[str, tuple[str, ...]]) -> LookResult:

@@ -35,10 +35,14 @@ _LOW_PRIORITY = 5
 
 
 def begin_to_write() -> None:
-    """Begin to write the archive if there is none, and leave it to itself: it takes half a minute, once."""
+    """Begin to write the archive if there is none, and leave it to itself: it takes half a minute, once.
+
+    Only where sessions start in the prepared home: no other one would use it, and under spark-submit a second session
+    would join the JVM of the first.
+    """
     try:
         archive = class_archive()
-        if not archive.exists():
+        if os.environ.get("SPARK_HOME") == str(archive.parent) and not archive.exists():
             subprocess.Popen(
                 [sys.executable, "-m", __name__],
                 stdin=subprocess.DEVNULL,

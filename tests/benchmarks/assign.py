@@ -254,7 +254,7 @@ def compared(name: str, ms: float, aim: str, sum_: int, java: tuple[float, int] 
     if java[1] != sum_:
         message = f"{name}: Java computed something else"
         raise RuntimeError(message)
-    return Figure(name, _ms(ms), aim, f"Java {_ms(java[0])}: {java[0] / ms:.1f} x")
+    return Figure(name, _as_text(ms), aim, f"Java {_as_text(java[0])}: {java[0] / ms:.1f} x")
 
 
 def checksum(result: Assignment, topic_number: Callable[[str], int]) -> int:
@@ -267,5 +267,5 @@ def checksum(result: Assignment, topic_number: Callable[[str], int]) -> int:
     return total & _MASK
 
 
-def _ms(ms: float) -> str:
+def _as_text(ms: float) -> str:
     return f"{ms:,.1f} ms" if ms >= 1 else f"{ms:.2f} ms"

@@ -154,7 +154,7 @@ ROWS: dict[str, tuple[list[GroupInput], list[str], dict[str, object]]] = {
             "partitions_moved": None,
         },
     ),
-    "of a downgrade whose topics have no names moves are null and members are told": (
+    "a downgrade whose topics have no names has members, and NULL for moves": (
         [*UNNAMED, *read(CARRIED + JOINED), *back()[:-1]],
         ["rebalance", "migration", "rebalance", "migration"],
         {"partitions_moved": None, "partitions_pending_handover": 0, "left": ("n",), "previous_generation": 4},

@@ -21,7 +21,7 @@ def secured_broker(tmp_path_factory: pytest.TempPathFactory, until_its_group_end
 
 @pytest.fixture
 def secured(secured_broker: Secured) -> Iterator[Secured]:
-    """That broker, which grants nothing before a test and after it."""
+    """The secured broker; rights that a test grants end with the test."""
     yield secured_broker
     secured_broker.revoke_all()
 

@@ -97,9 +97,9 @@ class Followed:
             for event in told.events:
                 decoded = decode_event(encode(event))
                 assert isinstance(decoded, RocketMQGroupEvent)
-                self._take(decoded.saw)
+                self._advance(decoded.saw)
 
-    def _take(self, saw: RocketMQObservation) -> None:
+    def _advance(self, saw: RocketMQObservation) -> None:
         seen = msgspec.structs.replace(saw, elapsed=saw.time - _START, closed=saw.time + 500)
         inputs = decode_inputs(encode_inputs([seen]))
         self._state, rows = advance(self._state, self._group, inputs, GroupConfig("test"))

@@ -3,6 +3,8 @@
 To the brokers it is a client like any other. It decides by the same strategies (`assignors.rocketmq`), from a route of
 one name server and a list of one broker, hears of changes (request 40), and answers what it holds (request 307). It
 can also be made to go wrong: to stay away from a broker, to freeze, to vanish.
+
+The file is long because the order in which one client sends and answers is easier to follow in one place.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.spark import use_prepared_home
+from streaming.job.class_archive import begin_to_write
+from streaming.spark import class_archive, use_prepared_home
 
 _OURS = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")
 
@@ -20,6 +21,15 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("EVENKEEL_CACHE", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def begun(environment: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Commands of processes that a test begins; none of them runs."""
+    class_archive()  # asks Java for its release, once in a process
+    commands: list[object] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+    return commands
 
 
 @pytest.mark.parametrize("chosen", [*_OURS, "PYSPARK_GATEWAY_PORT", "MASTER"])
@@ -41,6 +51,26 @@ def test_without_a_place_to_write_spark_starts_as_it_is_installed(
     before = dict(os.environ)
     use_prepared_home()
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("home", [None, "theirs"])
+def test_no_archive_is_written_for_a_session_that_would_not_use_it(
+    environment: Path, begun: list[object], monkeypatch: pytest.MonkeyPatch, home: str | None
+) -> None:
+    if home is not None:
+        monkeypatch.setenv("SPARK_HOME", home)
+    begin_to_write()
+    assert (begun, list(environment.iterdir())) == ([], [])
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_archive_of_the_prepared_home_is_written_if_it_is_missing(begun: list[object]) -> None:
+    use_prepared_home()
+    begin_to_write()
+    assert len(begun) == 1
+    class_archive().touch()
+    begin_to_write()
+    assert len(begun) == 1
 
 
 @pytest.mark.nightly

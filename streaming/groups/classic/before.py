@@ -73,7 +73,7 @@ class Past:
 def past_of(state: GroupState, record: MembershipRecord, context: Context) -> Past:
     """The time before a record, as far as the log or the rounds tell of it.
 
-    Of a membership that was only seen, generations between two looks leave no trace.
+    Where the membership was only seen in rounds, generations between two rounds leave no trace.
     """
     classic, modern = state.classic, state.modern
     # A downgrade appends the modern group's tombstones, that of its metadata last, and the type-2 record at once. A new

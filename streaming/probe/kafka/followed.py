@@ -41,7 +41,7 @@ from streaming.records import CommitWindow, GroupInput
 _LOG = room_log(__name__)
 
 _HELD_BYTES: Final = 64 * 1024 * 1024
-"""What is held of a partition's records before it is applied; parts give the same as the whole."""
+"""What is held of all partitions' records before they are applied; parts give the same as the whole."""
 
 LONGEST_TAIL_MS: Final = 3_600_000
 """A round that comes later after the one before asks: brokers remove tombstones (`delete.retention.ms`, a day)."""
@@ -152,6 +152,7 @@ class LogTail:
         ranges = [wanted for wanted in ranges if wanted.start < wanted.end]
         if not ranges:
             return set()
+        most = _HELD_BYTES // len(ranges)
         compactors: dict[int, Compactor] = {}
         unread: set[int] = set()
 
@@ -174,7 +175,7 @@ class LogTail:
                         compactors[partition] = self._compactor(partition, now)
                     if not _add(compactors[partition], where, item):
                         unread.add(partition)
-                    if compactors[partition].held > _HELD_BYTES:
+                    if compactors[partition].held > most:
                         hand_over(partition)
                 elif not isinstance(item, Missing):
                     unread.add(partition)

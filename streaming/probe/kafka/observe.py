@@ -172,7 +172,7 @@ def round_events(
 def _with_unread(
     topics: tuple[TopicObservation, ...], unread: Mapping[str, dict[int, UnreadTimestamp]]
 ) -> tuple[TopicObservation, ...]:
-    """A group's topics; those of which nothing is told but what all groups see are the same objects for all."""
+    """A group's topics. Groups share a topic's object, unless timestamps of unread records make it the group's own."""
     if not unread:
         return topics
     return tuple(

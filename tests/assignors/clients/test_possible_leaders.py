@@ -75,7 +75,7 @@ def test_a_client_id_excludes_no_candidate() -> None:
     ("version", "user_data", "hint", "begins"),
     [
         (1, None, {"client_id": "sarama"}, "sarama:1.60.1 java:2.4"),
-        # Of two libraries that behave alike the likely one is named.
+        # Two libraries behave alike: the likely one is named.
         (0, b"", {"client_id": "aiokafka-0.14.0"}, "aiokafka:0.1 kafka-python:2.3 librdkafka:0.9 librdkafka:1.3"),
         # A member id stands in for a client id.
         (0, b"", {"member_id": "rdkafka-1234"}, "librdkafka:0.9"),

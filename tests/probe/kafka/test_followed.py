@@ -36,7 +36,7 @@ class Followed:
         kafka = KafkaSettings(bootstrap_servers=cluster.bootstrap)
         self._tail = LogTail(LOG, lambda: open_reader(kafka), self._filters.watches_group)
         self._kept = KafkaCluster(cluster.admin, LOG, self._filters, tail=self._tail)
-        self.look = self._look(self._kept)
+        self.look = self._observe(self._kept)
 
     def close(self) -> None:
         self._tail.close()
@@ -50,13 +50,16 @@ class Followed:
         """Look until coordinators tell that something is so; then both know the same."""
         deadline = time.monotonic() + 90
         while True:
-            self.look, fresh = self._look(self._kept), self._look(KafkaCluster(self._cluster.admin, LOG, self._filters))
+            self.look, fresh = (
+                self._observe(self._kept),
+                self._observe(KafkaCluster(self._cluster.admin, LOG, self._filters)),
+            )
             if is_so(fresh) and (self.look.committed, self.look.descriptions) == (fresh.committed, fresh.descriptions):
                 assert self.look.topics_of_groups == fresh.topics_of_groups
                 return
             assert time.monotonic() < deadline, (is_so(fresh), self.look, fresh)
 
-    def _look(self, cluster: KafkaCluster) -> GroupsSeen:
+    def _observe(self, cluster: KafkaCluster) -> GroupsSeen:
         deadline = Deadline.after(30)
         log = cluster.offsets_log(deadline)
         return cluster.observe_groups(log, cluster.log_positions(log, deadline), Memory(), 0, deadline)
