@@ -2,7 +2,7 @@
 
 A strategy is a class with a constructor without arguments and a method `assign(group, partition_racks)`, or a function
 of the same two arguments; both return partitions by topic by member id. It may set `deterministic = False`: then a
-result that differs from the group's assignment proves nothing. docs/custom-strategies.md has a worked example.
+result that differs from the group's assignment proves nothing. docs/assignors.md has a worked example.
 
 Such a strategy cannot stop its caller: one that cannot be imported, raises, or does not return an assignment that the
 group could have leads to `CannotTell` with the reason.

@@ -178,7 +178,7 @@ def serve(
     ] = None,
     cluster: ClusterOption = None,
 ) -> None:
-    """Serve page, metrics and API over the tables, and deliver alerts (docs/page.md, docs/metrics.md, docs/api.md)."""
+    """Serve page, metrics and API over the tables, and deliver alerts (docs/page.md, docs/metrics.md)."""
     if listen is not None:
         os.environ["EVENKEEL_SERVE__LISTEN"] = listen
     if alerts is not None:
@@ -318,7 +318,7 @@ def tables(
     schema: Annotated[str, typer.Option("--schema", metavar="NAME", help="Schema to register them in.")] = "evenkeel",
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
-    """List the tables of the lake, or print the SQL that registers them elsewhere (docs/catalogs.md)."""
+    """List the tables of the lake, or print the SQL that registers them elsewhere (docs/lake.md)."""
     settings = _settings(None, lake, None)
     from streaming.catalog import list_tables, print_ddl  # noqa: PLC0415
 
@@ -360,7 +360,7 @@ def explain(
         bool, typer.Option("--json", help="Print a line for `evenkeel assign`, with the explanation in it.")
     ] = False,
 ) -> None:
-    """Say in words who should own what in a group, and why; for drift, what is different (docs/explain.md)."""
+    """Say in words who should own what in a group, and why; for drift, what is different (docs/tools.md)."""
     settings = _settings(None, lake, None)
     from streaming.explain import print_explanation, read_partition  # noqa: PLC0415
 
@@ -426,7 +426,7 @@ def export(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; default: standard output.")
     ] = None,
 ) -> None:
-    """Make a board for Grafana or Databricks from our metrics or SQL files (docs/export.md)."""
+    """Make a board for Grafana or Databricks from our metrics or SQL files (docs/metrics.md)."""
     from dashboards.export import export as made  # noqa: PLC0415
 
     board = made(tool, source, catalog, schema, load_settings().alerts.rules)

@@ -48,9 +48,9 @@ def words_after_colon(table: str, column: str) -> list[str]:
         *lag.STATUSES,
     ],
 )
-def test_the_page_on_verdicts_explains_every_word_in_a_line_of_a_table(word: str) -> None:
-    page = (DOCS / "verdicts.md").read_text(encoding="utf-8")
-    assert f"\n| `{word}` | " in page
+def test_the_pages_on_verdicts_and_rocketmq_explain_every_word_in_a_line_of_a_table(word: str) -> None:
+    pages = [(DOCS / page).read_text(encoding="utf-8") for page in ("verdicts.md", "rocketmq.md")]
+    assert any(f"\n| `{word}` | " in page for page in pages)
 
 
 def test_the_comment_of_findings_names_every_finding_that_the_core_makes() -> None:

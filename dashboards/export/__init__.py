@@ -1,4 +1,4 @@
-"""Boards of other tools, made from our metrics and from the page's SQL files: `evenkeel export` (docs/export.md)."""
+"""Boards of other tools, made from our metrics and from the page's SQL files: `evenkeel export` (docs/metrics.md)."""
 
 from __future__ import annotations
 

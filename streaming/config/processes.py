@@ -27,7 +27,7 @@ def checkpoint_of(settings: Settings, named: str | None = None) -> str:
         message = (
             f"The lake {settings.lake} is on an object store, and the job's state has no place: name a folder on a "
             "disk that outlives the job in job.checkpoint (EVENKEEL_JOB__CHECKPOINT), or with --checkpoint; or a "
-            "prefix on S3 (docs/object-stores.md)."
+            "prefix on S3 (docs/lake.md)."
         )
         raise SetupError(message)
     return place or f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"

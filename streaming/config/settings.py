@@ -154,7 +154,7 @@ def owner_of(group: str, owners: Sequence[Owner]) -> str | None:
 
 
 class CustomStrategySettings(Section):
-    """A strategy of the user's own (docs/custom-strategies.md).
+    """A strategy of the user's own (docs/assignors.md).
 
     Attributes:
         name: Protocol name that its groups run.

@@ -185,7 +185,7 @@ def s3a_settings(configuration: str, environment: Mapping[str, str] = os.environ
 
     Args:
         configuration: Text of the session's own configuration: what that sets is left alone.
-        environment: Variables as of docs/object-stores.md.
+        environment: Variables as of docs/lake.md.
     """
     endpoint = environment.get("AWS_ENDPOINT_URL")
     is_hosted = environment.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower() == "true"

@@ -21,10 +21,10 @@ those of advice are the exception: what gets late rows is computed again, see [h
 
 - **`<table>_current`** is the newest row of each key, without keys that have ended (`ended`). It is a view, not a
   folder: `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark
-  accepts, too; `evenkeel tables --ddl` registers it ([catalogs.md](catalogs.md)). Most questions are about the present
-  and belong there.
+  accepts, too; `evenkeel tables --ddl` registers it ([lake.md](lake.md#in-a-catalog)). Most questions are about the
+  present and belong there.
 - **All tables exist**, with all columns, from the job's first start on; those without rows yet are empty. Queries with
-  `:parameters` need [a setting](catalogs.md#spark) in a Spark that has Delta's extension.
+  `:parameters` need [a setting](lake.md#spark) in a Spark that has Delta's extension.
 - **Times** are UTC. `record_time` is the timestamp of the record in Kafka's log, `round_time` the broker's clock when
   the round was opened. The job writes no time of its own machine, so after two hours of downtime it writes the rows
   that it would have written then. (`alerts` and `alert_deliveries` have the alerter's clock where their columns say

@@ -9,7 +9,7 @@ from assignors import Assignment, Group, PartitionRacks
 
 
 class FirstTakesAll:
-    """A deterministic strategy, written as docs/custom-strategies.md describes."""
+    """A deterministic strategy, written as docs/assignors.md describes."""
 
     def assign(self, group: Group, partition_racks: PartitionRacks | None) -> Assignment:
         first, *others = sorted(member.member_id for member in group.members)

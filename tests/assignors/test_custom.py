@@ -163,7 +163,8 @@ def test_a_custom_strategy_has_its_place_in_what_if() -> None:
     assert alone.partitions.imbalance == pytest.approx(1.0)
 
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "custom-strategies.md").read_text("utf-8")
+_ASSIGNORS = Path(__file__).resolve().parents[2] / "docs" / "assignors.md"
+PAGE = _ASSIGNORS.read_text("utf-8").split("\n## Your own\n")[1]
 EVENKEEL = Path(sys.executable).with_name("evenkeel")
 
 

@@ -1,4 +1,4 @@
-"""Users' own strategies in the job's real workers, with real groups that run them (docs/custom-strategies.md).
+"""Users' own strategies in the job's real workers, with real groups that run them (docs/assignors.md).
 
 The members' assignments are written out below; the job recomputes them with the example of the page, a function that a
 package offers, and one that raises.
@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.turn(3),
 ]
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs" / "custom-strategies.md"
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "assignors.md"
 _WEIGHTS = {"a": 2, "b": 1, "c": 1}
 
 # Owners of the topic's eight partitions, by the present members.
@@ -92,7 +92,7 @@ def site(tmp_path: Path) -> Path:
     package = tmp_path / "site" / "mycompany"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    [example] = re.findall(r"```python\n(.*?)```", _PAGE.read_text("utf-8"), re.DOTALL)
+    [example] = re.findall(r"```python\n(.*?)```", _PAGE.read_text("utf-8").split("\n## Your own\n")[1], re.DOTALL)
     (package / "by_weight.py").write_text(example)
     (package / "others.py").write_text(_OF_A_PACKAGE)
     about = tmp_path / "site" / "mycompany-1.0.dist-info"
