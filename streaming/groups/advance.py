@@ -35,7 +35,6 @@ from streaming.groups.health.group_health import end_health, write_health
 from streaming.groups.kind import Kind, Ownership
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
-from streaming.groups.lag.state import WINDOW
 from streaming.groups.load.rates import void_topic
 from streaming.groups.modern.kind import MODERN
 from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
@@ -259,8 +258,9 @@ def _advance_clock(state: GroupState, observation: AnyObservation) -> tuple[int,
     if gap and not state.rested:
         # Limited in the same way: with two gaps in a row, the first is not how far rounds are apart.
         state.step = gap if not state.step else min(gap, _COUNTED_STEPS * state.step)
+    rounds = max(1, gap // state.step) if state.rested and state.step else 1
     state.elapsed, state.rested = observation.elapsed_time, observation.idle
-    return seen, WINDOW if observation.idle else 1
+    return seen, rounds
 
 
 def _move(state: GroupState, shift: Shift, present: int) -> None:

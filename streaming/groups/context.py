@@ -19,6 +19,7 @@ from assignors import BadStrategy, CustomStrategies, CustomStrategy, at_most, cu
 from assignors.rocketmq import MessageQueue
 from streaming.exceptions import SetupError
 from streaming.groups.rows import LOG, Rows
+from streaming.records import GroupObservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,13 @@ class GroupConfig:
     what_if_max_size: int = 50_000
     incarnations: Incarnations = field(default_factory=Incarnations)
     allocation: Callable[[str], Allocation] = lambda _: Allocation()
+
+    def repeated_after_ms(self, observation: GroupObservation) -> int:
+        """How old the newest row of a group may be at a round, ms of elapsed time; an older one is repeated.
+
+        A heartbeat, and half of one for an idle group: its rounds are up to a heartbeat apart.
+        """
+        return self.heartbeat_ms // 2 if observation.idle else self.heartbeat_ms
 
 
 def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:

@@ -1,10 +1,15 @@
 """Which groups are idle, and in which rounds they have events all the same.
 
-A group is idle when it has no members and nothing of it has changed for `IDLE_ROUNDS` rounds: neither its committed
+A group is idle when it has no members and nothing of it has changed since the round before: neither its committed
 offsets, nor its topics, nor their offsets, nor what holds back its log partition. Among a hundred thousand groups most
-are idle, and an event of each in every round would only repeat itself. So an idle group has events once when it becomes
-idle, and from then on once in a period (the job's heartbeat), each group at a moment of its own, so that no round has
-to report them all. Any change is reported in the very round that sees it, and in the `IDLE_ROUNDS` after it.
+are idle, and an event of each in every round would only repeat itself. So an idle group has events
+
+- in the first round that sees it so: its reader knows then that a missing event means that nothing has moved,
+- some `SETTLED_ROUNDS` later, when its lag can be judged,
+- from then on once in a period (the job's heartbeat),
+
+each group at a moment of its own, so that no round has to report them all. Any change is reported in the very round
+that sees it.
 
 Pure, as `observe.py`. None of this outlives the process: a new probe reports all groups until it has seen them rest.
 """
@@ -16,8 +21,11 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-IDLE_ROUNDS = 12
+SETTLED_ROUNDS = 12
 """Longer than the judgement of lag looks back (ten rounds, `groups/lag/state.py`), so that lag is settled by then."""
+
+SPREAD_ROUNDS = 6
+"""Groups that came to rest in one round, as all do for a new probe, settle in so many."""
 
 
 class Reporting(enum.Enum):
@@ -72,7 +80,12 @@ def rested(group: str, before: Rest) -> tuple[int, int] | None:
 
 def rests(group: str, before: Rest) -> bool:
     """Whether a group has looked the same for so long that the last round need not have reported it."""
-    return before.rounds.get(group, 0) > IDLE_ROUNDS
+    return before.rounds.get(group, 0) > 1
+
+
+def is_settled(group: str, before: Rest) -> bool:
+    """Whether a group has looked the same for so long that only heartbeats report it."""
+    return before.rounds.get(group, 0) >= SETTLED_ROUNDS + SPREAD_ROUNDS
 
 
 def reporting(group: str, before: Rest, now: Rest, period_ms: int) -> Reporting:
@@ -85,14 +98,18 @@ def reporting(group: str, before: Rest, now: Rest, period_ms: int) -> Reporting:
         period_ms: An idle group is reported once within it.
     """
     rested = now.rounds.get(group, 0)
-    if rested < IDLE_ROUNDS:
+    if not rested:
         return Reporting.FULLY
-    if rested == IDLE_ROUNDS:
-        return Reporting.AS_IDLE
-    return Reporting.AS_IDLE if is_its_turn(group, before, now, period_ms) else Reporting.NOT_AT_ALL
+    settles = SETTLED_ROUNDS + _hash(group) % SPREAD_ROUNDS
+    is_due = rested in {1, settles} or is_its_turn(group, before, now, period_ms)
+    return Reporting.AS_IDLE if is_due else Reporting.NOT_AT_ALL
 
 
 def is_its_turn(group: str, before: Rest, now: Rest, period_ms: int) -> bool:
     """Whether the group's moment within the period has come since the round before."""
-    moment = zlib.crc32(group.encode("utf-8", "surrogateescape")) % period_ms
+    moment = _hash(group) % period_ms
     return (now.time - moment) // period_ms > (before.time - moment) // period_ms
+
+
+def _hash(group: str) -> int:
+    return zlib.crc32(group.encode("utf-8", "surrogateescape"))

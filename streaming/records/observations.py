@@ -159,7 +159,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         cluster_id: Kafka's own cluster id; None when unknown.
         held_by_producer: Id of the producer whose open transaction holds the partition; None when unknown.
         held_by: Its transactional id; None when unknown.
-        idle: The group is idle: until the next heartbeat the rounds will not contain it unless something moves.
+        idle: The group is idle: until something moves, most rounds will not contain it (`streaming/probe/idle.py`).
         elapsed: Time from the first round that the query read to this one, ms: the sum of the steps between rounds,
             each limited to 0 to 3 intervals. Durations are differences of this, never of `time`: a wrong clock costs
             one step. -1 when unknown, and in an event: the source adds it, as `closed`, `coordinator_moves` and

@@ -293,7 +293,7 @@ class RocketMQObservation(msgspec.Struct, frozen=True, array_like=True, tag="q")
         brokers: Every address that was asked.
         members: Every client id on any broker's list, and in any name under which a client answered.
         topics: Topics of the group that passed the filters.
-        idle: The group is idle: until the next heartbeat no round will contain it unless something moves.
+        idle: As in `GroupObservation`.
         cut: Parts that were too large for an event and are not whole: "brokers", "members", "queues", "subscriptions",
             "topics".
         elapsed: As in `GroupObservation`, ms; -1 when unknown.

@@ -64,7 +64,7 @@ def reach_of_living(heartbeat: timedelta) -> timedelta:
     Args:
         heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`). Slow rounds add to it.
     """
-    return 1.25 * heartbeat + timedelta(minutes=1)
+    return 1.5 * heartbeat + timedelta(minutes=1)
 
 
 def reach_of(table: Table, heartbeat: timedelta) -> timedelta | None:

@@ -24,7 +24,7 @@ from assignors import Subscription, assign
 from streaming.config import Settings
 from streaming.offsets_log import partition_for, printed
 from streaming.probe.deadline import Deadline
-from streaming.probe.idle import IDLE_ROUNDS, Rest
+from streaming.probe.idle import Rest
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.observe import round_events
@@ -174,7 +174,7 @@ class MadeGroups:
         )
         # By rounds, not by the clock: they are written as fast as possible.
         rested = {
-            group: IDLE_ROUNDS + ((number + self._rounds) % _TOLD_EVERY != 0) if self._rounds else 0
+            group: 1 + ((number + self._rounds) % _TOLD_EVERY != 0) if self._rounds else 0
             for number, group in enumerate(self._idle)
         }
         before = replace(self._memory, rest=Rest(head.time))

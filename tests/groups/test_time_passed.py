@@ -27,7 +27,7 @@ HOUR = 3_600 * SECOND
 GRACE_S = 600
 
 
-def test_a_gap_counts_for_three_usual_steps_and_the_rest_of_an_idle_group_is_none() -> None:
+def test_a_gap_counts_for_three_usual_steps_and_the_rest_of_an_idle_group_for_all_its_rounds() -> None:
     state = GroupState()
 
     def passed(second: int, *, idle: bool = False) -> tuple[int, int]:
@@ -36,8 +36,8 @@ def test_a_gap_counts_for_three_usual_steps_and_the_rest_of_an_idle_group_is_non
 
     assert [passed(second) for second in (10, 20, 30)] == [(0, 1), (10, 1), (10, 1)]
     assert passed(130) == (30, 1)  # a gap of a hundred seconds, of steps of ten
-    assert [passed(140), passed(150, idle=True)] == [(10, 1), (10, 10)]
-    assert passed(750) == (600, 1)  # it rested
+    assert [passed(140), passed(150, idle=True)] == [(10, 1), (10, 1)]
+    assert passed(750) == (600, 60)  # it rested
     assert passed(850) == (30, 1)  # and its step is ten seconds as before
 
 

@@ -11,7 +11,7 @@ from streaming.config import Filters, Settings
 from streaming.events import GroupEvent
 from streaming.groups.lag.partitions import WINDOW
 from streaming.probe import Probe
-from streaming.probe.idle import IDLE_ROUNDS, Rest, rest_after, rested
+from streaming.probe.idle import SETTLED_ROUNDS, SPREAD_ROUNDS, Rest, rest_after, rested
 from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after, recall
 from streaming.probe.kafka.observe import round_events
@@ -74,26 +74,25 @@ def idle() -> Rounds:
     return rounds
 
 
-def test_a_group_is_told_in_full_until_the_judgement_of_its_lag_has_come_to_its_end(idle: Rounds) -> None:
-    assert IDLE_ROUNDS > WINDOW
-    assert all(len(idle.told[number]) == 1 for number in range(IDLE_ROUNDS))
-    assert not any(event.saw.idle for number in range(IDLE_ROUNDS) for event in idle.told[number])
-
-
-def test_an_idle_group_is_told_as_such_at_once_and_then_once_in_a_heartbeat(idle: Rounds) -> None:
+def test_an_idle_group_is_told_as_such_at_once_when_its_lag_is_settled_and_then_once_in_a_heartbeat(
+    idle: Rounds,
+) -> None:
+    assert SETTLED_ROUNDS > WINDOW
     idle.see(AT_REST, 360)
-    told = [number for number, events in idle.told.items() if number >= IDLE_ROUNDS and events]
-    assert told[0] == IDLE_ROUNDS
-    assert [later - earlier for earlier, later in pairwise(told[1:])] == [60] * (len(told) - 2)
-    assert told[1] - told[0] <= 60
-    assert all(idle.told[number][0].saw.idle for number in told)
+    told = [number for number, events in idle.told.items() if events]
+    assert told[:2] == [0, 1]
+    assert any(SETTLED_ROUNDS <= number < SETTLED_ROUNDS + SPREAD_ROUNDS for number in told)
+    heartbeats = [number for number in told if number >= SETTLED_ROUNDS + SPREAD_ROUNDS]
+    assert [later - earlier for earlier, later in pairwise(heartbeats)] == [60] * (len(heartbeats) - 1)
+    assert [idle.told[number][0].saw.idle for number in told] == [False] + [True] * (len(told) - 1)
 
 
 @pytest.mark.parametrize("what", MOVES)
 def test_what_moves_is_told_in_the_round_that_sees_it(idle: Rounds, what: str) -> None:
     (first, *_) = idle.see(MOVES[what])
     assert not first.saw.idle
-    assert all(idle.see(MOVES[what]) for _ in range(IDLE_ROUNDS))
+    (second, *_) = idle.see(MOVES[what])
+    assert second.saw.idle == (what != "members")
 
 
 @pytest.mark.parametrize("what", MOVES)
@@ -120,7 +119,7 @@ def test_a_rest_that_began_while_the_clock_was_ahead_is_told_only_if_it_ends_aft
 
 def test_a_rocketmq_group_whose_rest_began_while_the_clock_was_ahead_is_quiet_and_tells_no_rest() -> None:
     rest = rest_after(Rest(), {"g": 1}, 1_000_000)
-    for number in range(IDLE_ROUNDS + 1):
+    for number in range(SETTLED_ROUNDS + SPREAD_ROUNDS + 1):
         rest = rest_after(rest, {"g": 1}, 1_000 * number)
     assert rested("g", rest) is None
     # Otherwise the probe would ask for all its members and queues in each round.
@@ -133,23 +132,26 @@ def test_idle_groups_come_spread_over_the_rounds() -> None:
         {name: ListedGroup(name, 1, "Empty", "", "classic") for name in names}, dict.fromkeys(names, ()), {}, {}
     )
     rounds = Rounds()
-    rounds.see(look, IDLE_ROUNDS + 61)
-    told = [len(events) for number, events in rounds.told.items() if number > IDLE_ROUNDS]
-    assert sum(told) == len(names)
-    assert max(told) < 40  # ten in each of 60 rounds with an even distribution
+    settled = SETTLED_ROUNDS + SPREAD_ROUNDS
+    rounds.see(look, settled + 60)
+    told = [len(events) for events in rounds.told.values()]
+    assert told[:2] == [len(names), len(names)]
+    assert sum(told[settled:]) == len(names)
+    assert max(told[2:settled]) < 180  # a hundred in each of six rounds with an even distribution, and heartbeats
+    assert max(told[settled:]) < 40  # ten in each of 60 rounds
 
 
 @pytest.mark.parametrize("more", [0, 1, 59, 60, 61, 100])
 def test_a_new_probe_knows_the_groups_that_the_last_round_left_untold(more: int) -> None:
     rounds = Rounds()
-    rounds.see(AT_REST, IDLE_ROUNDS + 1 + more)
+    rounds.see(AT_REST, 2 + more)
     newest = 1_700_000_000_000 + INTERVAL * (rounds.number - 1)
     resting = [
         event
         for number, events in rounds.told.items()
         if 1_700_000_000_000 + INTERVAL * number >= newest - PERIOD and number < rounds.number - 1
         for event in events
-        if number >= IDLE_ROUNDS
+        if events[0].saw.idle
     ]
     closed = RoundClosed(1, "prod", "p", INTERVAL, rounds.number - 1, newest, (5,), (5,), {}, 0, 0, untold=1)
     recalled = recall(closed, rounds.told[rounds.number - 1], resting)
@@ -157,7 +159,7 @@ def test_a_new_probe_knows_the_groups_that_the_last_round_left_untold(more: int)
 
 
 def test_a_group_that_went_after_it_was_told_as_idle_is_not_recalled(idle: Rounds) -> None:
-    resting = [*idle.told[IDLE_ROUNDS], *idle.see(GroupsSeen({}, {}, {}, {}))]
+    resting = [*idle.told[1], *idle.see(GroupsSeen({}, {}, {}, {}))]
     closed = RoundClosed(1, "prod", "p", INTERVAL, 99, 99, (5,), (5,), {}, 0, 0, untold=1)
     assert recall(closed, [], resting).topics == {}
 
@@ -169,9 +171,8 @@ def test_on_a_broker_an_idle_group_rests_wakes_and_is_missed_by_a_new_probe(
     orders = cluster.topic("orders", 1)
     group = cluster.commit("g", orders, [0])
     with Probe(settings) as probe:
-        full = [probe.round() for _ in range(IDLE_ROUNDS)]
-        first, untold = probe.round(), probe.round()
-        assert {(closed.groups, closed.untold, bool(closed.resting)) for closed in full} == {(1, 0, False)}
+        full, first, untold = probe.round(), probe.round(), probe.round()
+        assert (full.groups, full.untold, full.resting) == (1, 0, {})
         assert (first.groups, first.untold, first.resting) == (1, 0, first.events)
         assert read_round(settings, first).groups[group].idle
         assert (untold.groups, untold.untold, untold.events) == (0, 1, {})
@@ -179,9 +180,9 @@ def test_on_a_broker_an_idle_group_rests_wakes_and_is_missed_by_a_new_probe(
         cluster.produce(orders, [1])
         woken = read_round(settings, probe.round())
         assert (woken.groups[group].idle, list(woken.topics(group)[orders].ends)) == (False, [1])
-        assert (woken.groups[group].rested_since, woken.groups[group].rested_until) == (full[0].time, untold.time)
+        assert (woken.groups[group].rested_since, woken.groups[group].rested_until) == (full.time, untold.time)
 
-        last = [probe.round() for _ in range(IDLE_ROUNDS + 2)][-1]
+        last = [probe.round() for _ in range(3)][-1]
         assert (last.groups, last.untold) == (0, 1)
     cluster.admin.delete_groups([group])
     with Probe(settings) as after:

@@ -65,9 +65,8 @@ def write_health(
             hot_partitions=None,
         )
     )
-    due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms
-    # Each round of an idle group gets a row: its rounds are a heartbeat apart, but may come slightly early.
-    if says != state.health or observation.idle or due:
+    due = observation.elapsed_time - state.health_at >= context.config.repeated_after_ms(observation)
+    if says != state.health or due:
         context.rows.group_health.append(row)
         state.health = says
         state.health_at = observation.elapsed_time

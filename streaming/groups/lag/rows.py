@@ -85,8 +85,8 @@ class _Round:
         self._passed, self._rounds = passed, rounds
         self._subscribed, self._owners, self._rules = owners.topics, owners.by_partition, rules
         self._held = observation.held_since is not None
-        # Rows older than this are repeated; for an idle group, whose rounds are a heartbeat apart, all are.
-        self._old = MOST if observation.idle else observation.elapsed_time - context.config.heartbeat_ms
+        # Rows older than this are repeated.
+        self._old = observation.elapsed_time - context.config.repeated_after_ms(observation)
         self._now = oldest_unread.times_of(observation, state.clock)
         self._before = RoundTimes(state.round_opened, state.round_closed)
         self._rested = oldest_unread.rested_until(observation, self._now, self._before)
@@ -96,8 +96,8 @@ class _Round:
 
     def measure(self) -> Totals:
         """Judge all topics."""
-        state, heartbeat_ms = self._state, self._context.config.heartbeat_ms
-        self._begins = end_window(state, self._observation, heartbeat_ms, self._subscribed)
+        state = self._state
+        self._begins = end_window(state, self._observation, self._context.config, self._subscribed)
         shown = {t.topic: t for t in self._observation.topics}
         for topic in sorted({*state.partitions, *shown}):
             self._topic(topic, shown.get(topic))

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from assignors import Load
+from streaming.groups.context import GroupConfig
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.state import GroupState, LoadState, TopicCounts, TopicStart
@@ -31,10 +32,6 @@ _NARROW: Final = 2**31
 
 # Lengths of a window by the two clocks may differ by this share of it: then its rates are wrong by no more.
 _CLOCKS_PERCENT: Final = 1
-
-# An idle group has rounds a heartbeat apart, at a moment of its own, so the first window that ends at one is shorter.
-# Below half a heartbeat it goes on to the next.
-_LEAST_SHARE: Final = 2
 
 # A window that took more heartbeats than this (the group's coordinator was down) is no longer about the present, unless
 # it is short: heartbeats may be set shorter than the time between two rounds.
@@ -78,14 +75,14 @@ def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | str:
 
 
 def end_window(
-    state: GroupState, observation: GroupObservation, heartbeat_ms: int, subscribed: frozenset[str] | None
+    state: GroupState, observation: GroupObservation, config: GroupConfig, subscribed: frozenset[str] | None
 ) -> bool:
     """End the group's window if it is a heartbeat long, and begin the next. Called before the round's lag is judged.
 
     Args:
         state: The group's state, including this round's topics.
         observation: The round.
-        heartbeat_ms: Length of a window.
+        config: Settings; a window is a heartbeat long, or half of one if it ends while the group is idle.
         subscribed: Topics that count in the sums; None for all.
 
     Returns:
@@ -97,13 +94,12 @@ def end_window(
         load.starts = _starts(state, observation)
         return True
     passed = elapsed - load.since
-    least = heartbeat_ms // _LEAST_SHARE if observation.idle else heartbeat_ms
-    if 0 <= passed < least:
+    if 0 <= passed < config.repeated_after_ms(observation):
         if load.produced_per_second is None and load.counts:
             load.produced_per_second, load.consumed_per_second = _sums(load, subscribed)
         return False
     is_sure = (
-        0 < passed <= max(_MOST_HEARTBEATS * heartbeat_ms, _SHORT_MS)
+        0 < passed <= max(_MOST_HEARTBEATS * config.heartbeat_ms, _SHORT_MS)
         and 100 * abs(observation.time - load.since_time - passed) <= _CLOCKS_PERCENT * passed
     )
     load.length, load.counts = (passed, _counts(state, load, observation)) if is_sure else (0, {})

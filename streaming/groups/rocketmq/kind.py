@@ -39,8 +39,8 @@ def write_broker_members(mine: RocketMQState, seen: RocketMQRound, context: Cont
             continue  # it has never had a client of the group
         row = _list_row(broker, tuple(missing), seen, context)
         says = crc32(msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0)))
-        is_due = seen.idle or known is None or seen.elapsed_time - known.row_at >= context.config.heartbeat_ms
-        if is_due or known is None or known.says != says:
+        due_ms = context.config.repeated_after_ms(seen)
+        if known is None or known.says != says or seen.elapsed_time - known.row_at >= due_ms:
             context.rows.broker_members.append(row)
             mine.lists[broker.address] = ListRow(broker.name, broker.broker_id, says, seen.elapsed_time)
     asked = {broker.address for broker in seen.views.observation.brokers}

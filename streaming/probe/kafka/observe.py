@@ -211,10 +211,6 @@ def seen_round(head: RoundHead, look: GroupsSeen, memory: Memory, after: Memory,
         period_ms: Everything is reported once within it.
     """
     reports = {group: reporting(group, memory.rest, after.rest, period_ms) for group in look.groups}
-    whole = [
-        group
-        for group, report in reports.items()
-        if report is Reporting.AS_IDLE or is_its_turn(group, memory.rest, after.rest, period_ms)
-    ]
+    whole = [group for group in reports if is_its_turn(group, memory.rest, after.rest, period_ms)]
     silent = [group for group, report in reports.items() if report is Reporting.NOT_AT_ALL]
     return report(head.number, look.seen, memory.told, whole, silent)

@@ -11,7 +11,7 @@ import msgspec
 
 from streaming.config import Filters
 from streaming.events import EVENTS_VERSION, Event, RocketMQGroupEvent
-from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested, rests
+from streaming.probe.idle import Reporting, Rest, is_settled, reporting, rest_after, rested
 from streaming.records import (
     LONGEST_INTERVAL_MS,
     SILENT_INTERVALS,
@@ -71,7 +71,7 @@ class RocketMQMemory:
     @property
     def quiet(self) -> frozenset[str]:
         """Groups without members of which nothing has changed for long."""
-        return frozenset(group for group in self.groups if rests(group, self.rest))
+        return frozenset(group for group in self.groups if is_settled(group, self.rest))
 
 
 _NOTHING: Final = dict[str, Configured]().get

@@ -226,12 +226,6 @@ def test_a_list_is_written_when_it_changes_and_once_per_heartbeat() -> None:
     assert [row.connections for row in rows_of(world)] == [2]
 
 
-def test_an_idle_group_s_lists_are_written_at_each_round_that_has_it() -> None:
-    world = three()
-    world.round_more["idle"] = True
-    assert len(rows_of(world, rounds=3)) == 3
-
-
 def test_a_broker_that_never_had_a_client_of_the_group_has_no_rows() -> None:
     world = World()
     world.routes["n1"]["orders"] = {"broker-a": 4}
