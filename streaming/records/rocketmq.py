@@ -71,12 +71,10 @@ class RequestMode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     Attributes:
         topic: Topic.
         mode: "PULL" or "POP".
-        share: `popShareQueueNum`.
     """
 
     topic: str
     mode: str
-    share: int
 
 
 class SubscriptionSeen(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -85,14 +83,10 @@ class SubscriptionSeen(msgspec.Struct, frozen=True, array_like=True, gc=False):
     Attributes:
         topic: Topic; `%RETRY%<group>` among them.
         expression: Filter as text: "*", "TagA || TagB", or SQL.
-        expression_type: "TAG", "SQL92", ...; None when not told.
-        version: `subVersion`, ms by the client's clock: changes when the subscription does; -1 when not told.
     """
 
     topic: str
     expression: str = "*"
-    expression_type: str | None = None
-    version: int = -1
 
 
 class BrokerSeen(msgspec.Struct, frozen=True, array_like=True):
@@ -115,7 +109,6 @@ class BrokerSeen(msgspec.Struct, frozen=True, array_like=True):
         version: The broker's version as text; None when not told.
         consume_enabled: `consumeEnable` of the group (201): False stops all its members; None when not told.
         modes: Topics of the group with a request mode of their own (402); None when not told or before 5.x.
-        cluster: Its RocketMQ cluster name; None when not told.
     """
 
     name: str
@@ -132,7 +125,6 @@ class BrokerSeen(msgspec.Struct, frozen=True, array_like=True):
     version: str | None = None
     consume_enabled: bool | None = None
     modes: tuple[RequestMode, ...] | None = None
-    cluster: str | None = None
 
 
 class HeldQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -145,11 +137,6 @@ class HeldQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
         dropped: `droped`: it is being given up.
         locked: `locked`: the client believes that it holds the broker's lock. Means something for orderly clients only.
         pop: From `mqPopTable`.
-        cached: `cachedMsgCount`: messages fetched and not yet consumed.
-        pulled: `lastPullTimestamp`, by the client's clock.
-        consumed: `lastConsumeTimestamp`, likewise.
-        locked_at: `lastLockTimestamp`, likewise.
-        committed: `commitOffset`, which the client has or will soon have told the broker.
     """
 
     topic: str
@@ -158,11 +145,6 @@ class HeldQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
     dropped: bool = False
     locked: bool = False
     pop: bool = False
-    cached: int = -1
-    pulled: int = -1
-    consumed: int = -1
-    locked_at: int = -1
-    committed: int = -1
 
 
 class MemberSeen(msgspec.Struct, frozen=True, array_like=True):
@@ -173,15 +155,12 @@ class MemberSeen(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         client_id: Client id.
         answer: How it answered, one of `ANSWERS`.
-        broker: Address of the broker that passed the question on; None when it was not asked.
-        reason: What came instead of an answer, as text; None where it answered.
         language: "JAVA", "GO", ...; from 203. None when not told.
         version: "V5_5_0", or the bare ordinal; None when not told.
         strategy: Class of its strategy, without "@hash"; None when not told, as by Go and C++ clients.
         consume_type: "push", "pull" or "pop"; None when not told.
         message_model: "CLUSTERING" or "BROADCASTING"; None when not told.
         orderly: PROP_CONSUMEORDERLY; None when not told.
-        consume_from: `consumeFromWhere`; None when not told.
         client_rebalance: `clientRebalance`: False lets brokers assign; None when not told (before 5.x).
         started: PROP_CONSUMER_START_TIMESTAMP, by the client's clock; -1 when not told. Another one under the same
             client id is another life, or another process.
@@ -192,15 +171,12 @@ class MemberSeen(msgspec.Struct, frozen=True, array_like=True):
 
     client_id: str
     answer: str
-    broker: str | None = None
-    reason: str | None = None
     language: str | None = None
     version: str | None = None
     strategy: str | None = None
     consume_type: str | None = None
     message_model: str | None = None
     orderly: bool | None = None
-    consume_from: str | None = None
     client_rebalance: bool | None = None
     started: int = -1
     subscriptions: tuple[SubscriptionSeen, ...] | None = None
@@ -213,16 +189,12 @@ class RouteBroker(msgspec.Struct, frozen=True, array_like=True, gc=False):
     Attributes:
         name: Broker name.
         read: `readQueueNums`: clients read queues 0 to one less.
-        write: `writeQueueNums`.
         perm: `perm`: 4 read, 2 write.
-        master: The route has an address of its master.
     """
 
     name: str
     read: int
-    write: int
     perm: int
-    master: bool = True
 
 
 class RouteSeen(msgspec.Struct, frozen=True, array_like=True):
@@ -232,7 +204,6 @@ class RouteSeen(msgspec.Struct, frozen=True, array_like=True):
         name_server: Address of the name server.
         answer: One of `ANSWERS`; "missing" when it does not know the topic.
         brokers: By broker name; () without an answer.
-        reason: What it said instead of an answer, as text.
         mapped: The topic is a static one (`topicQueueMappingByBroker`): clients see logical queues, which are not
             these.
     """
@@ -240,7 +211,6 @@ class RouteSeen(msgspec.Struct, frozen=True, array_like=True):
     name_server: str
     answer: str
     brokers: tuple[RouteBroker, ...] = ()
-    reason: str | None = None
     mapped: bool = False
 
 
@@ -254,10 +224,6 @@ class QueuesSeen(msgspec.Struct, frozen=True, array_like=True):
         max: Offset of the next message (202); -1 where unknown.
         committed: The group's offset of the next message to consume (43): -1 where it has none. None when it was not
             told, and where the group keeps offsets itself (BROADCASTING).
-        stored: Store time of the newest message (`lastUpdateTimestamp` of 202), by the broker's clock; -1 when there is
-            none. None when not told.
-        consumed: Store time of the last message before the committed offset (`lastTimestamp` of 208), by the broker's
-            clock; -1 when there is none. None when not told.
     """
 
     broker: str
@@ -265,8 +231,6 @@ class QueuesSeen(msgspec.Struct, frozen=True, array_like=True):
     min: tuple[int, ...] = ()
     max: tuple[int, ...] = ()
     committed: tuple[int, ...] | None = None
-    stored: tuple[int, ...] | None = None
-    consumed: tuple[int, ...] | None = None
 
 
 class TopicSeen(msgspec.Struct, frozen=True, array_like=True):
@@ -300,7 +264,6 @@ class RocketMQObservation(msgspec.Struct, frozen=True, array_like=True, tag="q")
         closed: Append time of the round's closing record, ms: everything in it was seen before. -1 when unknown.
         rested_since: As in `GroupObservation`.
         rested_until: As in `GroupObservation`.
-        name_servers: Every name server of the configuration, whether or not it answered.
         configured: As in `GroupObservation`.
     """
 
@@ -316,7 +279,6 @@ class RocketMQObservation(msgspec.Struct, frozen=True, array_like=True, tag="q")
     closed: int = -1
     rested_since: int = -1
     rested_until: int = -1
-    name_servers: tuple[str, ...] = ()
     configured: Configured | None = None
 
     @property

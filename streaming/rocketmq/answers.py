@@ -77,7 +77,6 @@ class BrokerData(msgspec.Struct, frozen=True):
     """A broker name and its addresses: by id as text, "0" for the master."""
 
     brokerName: str = ""  # noqa: N815
-    cluster: str | None = None
     brokerAddrs: dict[str, str] = {}  # noqa: N815
 
 
@@ -98,14 +97,12 @@ class QueueData(msgspec.Struct, frozen=True):
 
     brokerName: str = ""  # noqa: N815
     readQueueNums: int = 0  # noqa: N815
-    writeQueueNums: int = 0  # noqa: N815
     perm: int = 0
 
 
 class TopicRoute(msgspec.Struct, frozen=True):
     """Answer to GET_ROUTEINFO_BY_TOPIC."""
 
-    brokerDatas: list[BrokerData]  # noqa: N815
     queueDatas: list[QueueData]  # noqa: N815
     topicQueueMappingByBroker: dict[str, Any] | None = None  # noqa: N815
 
@@ -115,8 +112,6 @@ class SubscriptionData(msgspec.Struct, frozen=True):
 
     topic: str = ""
     subString: str | None = None  # noqa: N815
-    expressionType: str | None = None  # noqa: N815
-    subVersion: int = -1  # noqa: N815
 
 
 class ClientConnection(msgspec.Struct, frozen=True):
@@ -149,11 +144,6 @@ class ProcessQueue(msgspec.Struct, frozen=True):
 
     droped: bool = False
     locked: bool = False
-    cachedMsgCount: int = -1  # noqa: N815
-    commitOffset: int = -1  # noqa: N815
-    lastPullTimestamp: int = -1  # noqa: N815
-    lastConsumeTimestamp: int = -1  # noqa: N815
-    lastLockTimestamp: int = -1  # noqa: N815
 
 
 class RunningInfo(msgspec.Struct, frozen=True):
@@ -181,7 +171,6 @@ class RequestModeBody(msgspec.Struct, frozen=True):
     """`SetMessageRequestModeRequestBody`."""
 
     mode: str | None = None
-    popShareQueueNum: int = 0  # noqa: N815
 
 
 class RequestModes(msgspec.Struct, frozen=True):
@@ -197,36 +186,16 @@ class ConsumerOffsets(msgspec.Struct, frozen=True):
 
 
 class TopicOffset(msgspec.Struct, frozen=True):
-    """A queue's offsets, and the store time of its newest message."""
+    """A queue's offsets."""
 
     minOffset: int = -1  # noqa: N815
     maxOffset: int = -1  # noqa: N815
-    lastUpdateTimestamp: int = -1  # noqa: N815
 
 
 class TopicStats(msgspec.Struct, frozen=True):
     """Answer to GET_TOPIC_STATS_INFO, by queue."""
 
     offsetTable: dict[str, TopicOffset]  # noqa: N815
-
-
-class Consumed(msgspec.Struct, frozen=True):
-    """`OffsetWrapper`: a group's offset, and the store time of the message before it."""
-
-    consumerOffset: int = -1  # noqa: N815
-    lastTimestamp: int = -1  # noqa: N815
-
-
-class ConsumeStats(msgspec.Struct, frozen=True):
-    """One topic of a group, by queue."""
-
-    offsetTable: dict[str, Consumed] = {}  # noqa: N815
-
-
-class BrokerConsumeStats(msgspec.Struct, frozen=True):
-    """Answer to GET_BROKER_CONSUME_STATS: a list of maps of one group each."""
-
-    consumeStatsList: list[dict[str, list[ConsumeStats]]] = []  # noqa: N815
 
 
 class RuntimeInfo(msgspec.Struct, frozen=True):

@@ -52,10 +52,10 @@ class Followed:
             group: The group.
             request_s: How long a server may take to answer.
         """
-        self._name_servers, self._group = tuple(name_servers), group
+        self._group = group
         self._filters = Filters(groups=(group,))
         self._client = Client()
-        self._cluster = RocketMQCluster(self._client, self._name_servers, self._filters, request_s)
+        self._cluster = RocketMQCluster(self._client, tuple(name_servers), self._filters, request_s)
         self._memory = RocketMQMemory()
         self._number, self._time = 0, _START
         self._state: GroupState | None = None
@@ -90,7 +90,7 @@ class Followed:
         for _ in range(times):
             self._number, self._time = self._number + 1, self._time + step_ms
             told = round_of_groups(
-                *("test", self._name_servers, self._number, self._time, look, self._memory, self._filters),
+                *("test", self._number, self._time, look, self._memory, self._filters),
                 *(_HEARTBEAT_MS, INTERVAL_MS),
             )
             self._memory = told.memory

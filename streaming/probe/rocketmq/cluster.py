@@ -7,7 +7,6 @@
     every broker        committed offsets of all groups (43)
     every name server   the route of each topic (105)
     every master        the ends of each topic's queues (202)
-    every master        now and then: when the messages before the committed offsets were stored (317)
 
 Committed offsets come before the ends, so that no lag is negative by that order. Nothing is asked per queue. An event
 has what each server said; a server or client that does not answer is there with the reason.
@@ -69,9 +68,6 @@ _SYSTEM_GROUPS = frozenset(
 _SYSTEM_PREFIX = "CID_RMQ_SYS_"
 """Groups that every broker has for itself (`MixAll` of 5.5.0)."""
 
-_CONSUMED_EVERY_MS = 60_000
-"""Store times of messages cost the broker a read of its log for each queue."""
-
 _WARN_AGAIN_MS: Final = 3_600_000
 """A server that cannot be asked is named again after an hour."""
 
@@ -117,8 +113,6 @@ class RocketMQCluster:
         self._request_s = request_s
         self._members = MemberQuestions(self._ask, client_s)
         self._committing: set[str] = set()
-        self._consumed: dict[tuple[str, str, str, int], tuple[int, int]] = {}
-        self._consumed_at = -1
         self._turn: dict[str, int] = {}
         self._time = -1
         self._warned: dict[str, int] = {}
@@ -163,7 +157,6 @@ class RocketMQCluster:
         }
         routes = self._routes({topic for of_group in topics_of.values() for topic in of_group}, told, deadline)
         ends = self._ends(routes, told, deadline)
-        self._ask_consumed(told, time, deadline)
         found = {
             group: self._observation(
                 group, brokers, members.get(group, ()), topics_of[group], routes, ends, told, cuts[group]
@@ -205,7 +198,7 @@ class RocketMQCluster:
     def _add_brokers(self, told: _Told, info: answers.ClusterInfo) -> None:
         for name, data in info.brokerAddrTable.items():
             for number, address in data.brokerAddrs.items():
-                place = BrokerSeen(name, int(number), address, OK, cluster=data.cluster or None)
+                place = BrokerSeen(name, int(number), address, OK)
                 told.addresses.setdefault(address, place)
 
     def _settings(self, told: _Told, deadline: Deadline) -> None:
@@ -339,25 +332,6 @@ class RocketMQCluster:
         questions = [Question(masters[name], Request.GET_TOPIC_STATS_INFO, {"topic": topic}) for topic, name in pairs]
         return dict(zip(pairs, self._ask(questions, deadline), strict=True))
 
-    def _ask_consumed(self, told: _Told, time: int, deadline: Deadline) -> None:
-        """When the messages before the committed offsets were stored, asked once a minute.
-
-        The message before an offset stays the same, so its time is known for as long as the offset stays.
-        """
-        if self._consumed_at >= 0 and 0 <= time - self._consumed_at < _CONSUMED_EVERY_MS:
-            return
-        self._consumed_at = time
-        masters = self._masters(told)
-        code = Request.GET_BROKER_CONSUME_STATS
-        questions = [Question(address, code, {"isOrder": "false"}) for address in masters.values()]
-        kept: dict[tuple[str, str, str, int], tuple[int, int]] = {}
-        for name, answer in zip(masters, self._ask(questions, deadline), strict=True):
-            _, _, stats = parts.outcome(answer, answers.BrokerConsumeStats)
-            for group, topics in (parts.consumed_by_group(stats) if stats is not None else {}).items():
-                for topic, queues in topics.items():
-                    kept |= {(group, topic, name, queue): at for queue, at in queues.items()}
-        self._consumed = kept
-
     def _observation(
         self,
         group: str,
@@ -382,12 +356,7 @@ class RocketMQCluster:
                     continue
                 committed = told.committed.get(name)
                 of_group = None if committed is None or keeps_own else committed.get(group, {}).get(topic, {})
-                consumed = {
-                    queue: known[1]
-                    for queue, at in (of_group or {}).items()
-                    if (known := self._consumed.get((group, topic, name, queue))) is not None and known[0] == at
-                }
-                of_topic.append(parts.queues_seen(name, answer, of_group, consumed if of_group else None, cut))
+                of_topic.append(parts.queues_seen(name, answer, of_group, cut))
             seen.append(TopicSeen(topic, routes[topic], tuple(of_topic)))
         return RocketMQObservation(*UNTOLD, tuple(brokers), members, tuple(seen), cut=tuple(sorted(cut)))
 

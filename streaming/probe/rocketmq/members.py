@@ -89,7 +89,7 @@ class MemberQuestions:
                     brokers.setdefault((group, client), []).append(broker.address)
                     found.setdefault((group, client), MemberSeen(client, NOT_ASKED))
                 for channel in broker.channels or ():
-                    told = MemberSeen(channel.client_id, NOT_ASKED, None, None, channel.language, channel.version)
+                    told = MemberSeen(channel.client_id, NOT_ASKED, channel.language, channel.version)
                     if found[group, channel.client_id].language is None:
                         found[group, channel.client_id] = told
         self._silent.forget(found)
@@ -130,7 +130,7 @@ class MemberQuestions:
         while batch := [(at, key) for at, keys in waiting.items() for key in keys[:_AT_ONCE_PER_BROKER]]:
             questions = [self._question(address, *key) for address, key in batch]
             for (address, key), answer in zip(batch, self._ask(questions, deadline), strict=True):
-                found[key] = member_seen(found[key], address, answer, cuts[key[0]])
+                found[key] = member_seen(found[key], answer, cuts[key[0]])
                 late[address] += found[key].answer == TIMEOUT
             waiting = {
                 at: keys[_AT_ONCE_PER_BROKER:] for at, keys in waiting.items() if late[at] < _TIMEOUTS_PER_BROKER

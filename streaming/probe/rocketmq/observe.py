@@ -94,7 +94,6 @@ class RoundOfGroups:
 
 def round_of_groups(
     cluster: str,
-    name_servers: tuple[str, ...],
     number: int,
     time: int,
     look: RocketMQLook,
@@ -111,7 +110,6 @@ def round_of_groups(
 
     Args:
         cluster: Configured name.
-        name_servers: As configured.
         number: The round's number.
         time: The round's time, ms.
         look: What the round saw.
@@ -138,7 +136,7 @@ def round_of_groups(
     others: list[RocketMQGroupEvent] = []
     for group in sorted(there.keys() | gone.keys()):
         if group in gone:
-            saw = RocketMQObservation(number, time, gone[group], name_servers=name_servers)
+            saw = RocketMQObservation(number, time, gone[group])
             resting.append(RocketMQGroupEvent(EVENTS_VERSION, cluster, group, saw))
             continue
         how = reporting(group, memory.rest, rest, period_ms)
@@ -153,7 +151,6 @@ def round_of_groups(
             idle=idle,
             rested_since=since,
             rested_until=until,
-            name_servers=name_servers,
             configured=configured(group),
         )
         event = RocketMQGroupEvent(EVENTS_VERSION, cluster, group, saw)

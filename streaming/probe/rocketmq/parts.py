@@ -140,9 +140,7 @@ def subscriptions(told: Iterable[answers.SubscriptionData], cut: set[str]) -> tu
             continue
         if len(expression) > LONGEST_EXPRESSION:
             cut.add("subscriptions")
-        found[one.topic] = SubscriptionSeen(
-            one.topic, expression[:LONGEST_EXPRESSION], name(one.expressionType), offset(one.subVersion)
-        )
+        found[one.topic] = SubscriptionSeen(one.topic, expression[:LONGEST_EXPRESSION])
     return tuple([found[topic] for topic in sorted(found)])
 
 
@@ -201,17 +199,16 @@ def _consume_type(told: str | None) -> str | None:
     return name(_TYPES.get(told, told)) if told else None
 
 
-def member_seen(member: MemberSeen, broker: str, answer: Answer, cut: set[str]) -> MemberSeen:
+def member_seen(member: MemberSeen, answer: Answer, cut: set[str]) -> MemberSeen:
     """What a client says of itself.
 
     Args:
         member: What brokers say of it.
-        broker: Address of the broker that was to pass the question on.
         answer: What came.
         cut: Gets the parts that are not whole.
     """
-    how, reason, told = outcome(answer, answers.RunningInfo)
-    seen = msgspec.structs.replace(member, answer=how, broker=broker, reason=reason)
+    how, _, told = outcome(answer, answers.RunningInfo)
+    seen = msgspec.structs.replace(member, answer=how)
     if told is None:
         return seen
     properties = {key: str(value) for key, value in told.properties.items() if value is not None}
@@ -223,7 +220,6 @@ def member_seen(member: MemberSeen, broker: str, answer: Answer, cut: set[str]) 
         consume_type=_consume_type(properties.get("PROP_CONSUME_TYPE")),
         message_model=name(properties.get("messageModel")),
         orderly=_truth(properties.get("PROP_CONSUMEORDERLY")),
-        consume_from=name(properties.get("consumeFromWhere")),
         client_rebalance=_truth(properties.get("clientRebalance")),
         started=_number(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         subscriptions=None if told.subscriptionSet is None else subscriptions(told.subscriptionSet, cut),
@@ -260,11 +256,6 @@ def _held(told: answers.RunningInfo, cut: set[str]) -> tuple[HeldQueue, ...]:
                     dropped=info.droped,
                     locked=info.locked,
                     pop=pop,
-                    cached=offset(info.cachedMsgCount),
-                    pulled=time(info.lastPullTimestamp),
-                    consumed=time(info.lastConsumeTimestamp),
-                    locked_at=time(info.lastLockTimestamp),
-                    committed=offset(info.commitOffset),
                 )
             )
     if len(found) > MOST_QUEUES_OF_TOPIC:
@@ -275,16 +266,10 @@ def _held(told: answers.RunningInfo, cut: set[str]) -> tuple[HeldQueue, ...]:
 
 def route_seen(name_server: str, answer: Answer) -> RouteSeen:
     """A topic's route as one name server tells it."""
-    how, reason, told = outcome(answer, answers.TopicRoute)
+    how, _, told = outcome(answer, answers.TopicRoute)
     if told is None:
-        return RouteSeen(name_server, how, reason=reason)
-    masters = {data.brokerName for data in told.brokerDatas if "0" in data.brokerAddrs}
-    brokers = {
-        data.brokerName: RouteBroker(
-            data.brokerName, data.readQueueNums, data.writeQueueNums, data.perm, data.brokerName in masters
-        )
-        for data in told.queueDatas
-    }
+        return RouteSeen(name_server, how)
+    brokers = {data.brokerName: RouteBroker(data.brokerName, data.readQueueNums, data.perm) for data in told.queueDatas}
     return RouteSeen(
         name_server, OK, tuple([brokers[one] for one in sorted(brokers)]), mapped=bool(told.topicQueueMappingByBroker)
     )
@@ -294,7 +279,6 @@ def queues_seen(
     broker: str,
     answer: Answer,
     committed: Mapping[int, int] | None,
-    consumed: Mapping[int, int] | None,
     cut: set[str],
 ) -> QueuesSeen:
     """Offsets of a topic's queues on one broker.
@@ -303,7 +287,6 @@ def queues_seen(
         broker: Broker name.
         answer: Its answer to GET_TOPIC_STATS_INFO.
         committed: The group's offsets by queue id; None when not told.
-        consumed: Store time of the message before the committed offset, by queue id; None when not told.
         cut: Gets the parts that are not whole.
     """
     how, _, told = outcome(answer, answers.TopicStats)
@@ -330,17 +313,13 @@ def queues_seen(
         committed=None
         if committed is None
         else tuple([offset(committed.get(queue, -1)) for queue in range(highest + 1)]),
-        stored=tuple([time(one.lastUpdateTimestamp) for one in every]),
-        consumed=None if consumed is None else tuple([time(consumed.get(queue, -1)) for queue in range(highest + 1)]),
     )
 
 
 def request_modes(told: answers.RequestModes, group: str) -> tuple[RequestMode, ...]:
     """Topics of a group with a request mode of their own, by name."""
     of_group = {topic: groups[group] for topic, groups in told.messageRequestModeMap.items() if group in groups}
-    return tuple(
-        [RequestMode(topic, body.mode, body.popShareQueueNum) for topic, body in sorted(of_group.items()) if body.mode]
-    )
+    return tuple([RequestMode(topic, body.mode) for topic, body in sorted(of_group.items()) if body.mode])
 
 
 def offsets_by_group(told: answers.ConsumerOffsets) -> dict[str, dict[str, dict[int, int]]]:
@@ -359,21 +338,3 @@ def offsets_by_group(told: answers.ConsumerOffsets) -> dict[str, dict[str, dict[
 
 def _is_id(queue: str) -> bool:
     return queue.isascii() and queue.isdigit() and len(queue) < 6
-
-
-def consumed_by_group(told: answers.BrokerConsumeStats) -> dict[str, dict[str, dict[int, tuple[int, int]]]]:
-    """Committed offset, and store time of the message before it, by group, topic and queue id."""
-    found: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
-    for of_groups in told.consumeStatsList:
-        for group, stats in of_groups.items():
-            if "@" in group:
-                continue
-            for one in stats:
-                for key, value in one.offsetTable.items():
-                    try:
-                        queue = answers.queue_of(key)
-                    except answers.Unreadable:
-                        continue
-                    of_topic = found.setdefault(group, {}).setdefault(queue.topic, {})
-                    of_topic[queue.queueId] = value.consumerOffset, value.lastTimestamp
-    return found

@@ -71,7 +71,6 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         look = self._cluster.observe_groups(memory.groups, memory.quiet, opened.time, deadline)
         told = round_of_groups(
             settings.cluster,
-            self._cluster_settings.addresses,
             opened.number,
             opened.time,
             look,

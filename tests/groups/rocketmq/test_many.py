@@ -144,10 +144,9 @@ class Anything:
     def event(self, number: int, time: int) -> RocketMQObservation:
         """An event of a round."""
         if self.draw.random() < 0.05:
-            return RocketMQObservation(number, time, "deleted", name_servers=("n1",))
+            return RocketMQObservation(number, time, "deleted")
         return RocketMQObservation(
             *(number, time, None),
-            name_servers=("n1",),
             brokers=tuple(self._broker(f"address-{n}") for n in range(self.draw.randint(0, 4))),
             members=tuple(self._member(name) for name in self._names(5)),
             topics=tuple(self._topic(name) for name in self._names(4)),
@@ -177,7 +176,7 @@ class Anything:
             consume_type=draw.choice((None, PUSH, PUSH, PULL, POP)),
             message_model=draw.choice((None, CLUSTERING, CLUSTERING, BROADCASTING)) if rarely < 0.3 else None,
             subscriptions=self._maybe(self._subscriptions),
-            modes=(RequestMode(self._name(), draw.choice(("POP", "PULL")), 1),) if rarely > 0.9 else None,
+            modes=(RequestMode(self._name(), draw.choice(("POP", "PULL"))),) if rarely > 0.9 else None,
         )
 
     def _member(self, name: str) -> MemberSeen:
@@ -210,7 +209,7 @@ class Anything:
         draw = self.draw
         answer = draw.choice((OK, OK, MISSING, TIMEOUT))
         brokers = tuple(
-            RouteBroker(name, draw.randint(0, 3), 1, draw.choice((6, 2, 0)))
+            RouteBroker(name, draw.randint(0, 3), draw.choice((6, 2, 0)))
             for name in (self._names(3) if answer == OK else ())
         )
         return RouteSeen(server, answer, brokers, mapped=draw.random() < 0.05)

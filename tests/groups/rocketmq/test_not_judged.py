@@ -64,7 +64,7 @@ TOPICS: dict[str, tuple[list[Client], dict[str, int], dict[str, Any], dict[str |
     "a broker gives a topic out by POP": (
         [Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)],
         {TOPIC: 4, "payments": 4},
-        {"modes": (RequestMode("payments", "POP", 2), RequestMode(TOPIC, "PULL", 2))},
+        {"modes": (RequestMode("payments", "POP"), RequestMode(TOPIC, "PULL"))},
         {TOPIC: RIGHT, "payments": BY_POP},
     ),
     "one member holds a queue by POP": (

@@ -44,8 +44,8 @@ def route(server: str, *brokers: RouteBroker, answer: str = OK) -> RouteSeen:
 def test_queues_are_those_that_can_be_read_and_the_most_that_any_name_server_tells() -> None:
     found = routed(
         # Permissions: 4 read, 2 write, 1 inherit.
-        route("n1", *(RouteBroker(*of) for of in (("a", 2, 2, 6), ("b", 3, 3, 4), ("c", 3, 3, 2), ("e", 3, 3, 3)))),
-        route("n2", RouteBroker("a", 4, 4, 6), RouteBroker("b", 1, 8, 6), RouteBroker("d", 0, 4, 6)),
+        route("n1", *(RouteBroker(*of) for of in (("a", 2, 6), ("b", 3, 4), ("c", 3, 2), ("e", 3, 3)))),
+        route("n2", RouteBroker("a", 4, 6), RouteBroker("b", 1, 6), RouteBroker("d", 0, 6)),
     )
     assert found.routes == {TOPIC: {"a": 4, "b": 3}}
     assert found.queues_by_server == {
@@ -59,10 +59,10 @@ def test_queues_are_those_that_can_be_read_and_the_most_that_any_name_server_tel
 
 
 def test_a_name_server_that_does_not_know_a_topic_is_poorer_and_one_that_does_not_answer_is_not() -> None:
-    full = route("n1", RouteBroker("a", 2, 2, 6))
+    full = route("n1", RouteBroker("a", 2, 6))
     assert routed(full, route("n2", answer=MISSING)).poorer == {TOPIC: ("n2",)}
     assert routed(full, route("n2", answer=TIMEOUT)).poorer == {}
-    assert routed(full, route("n2", RouteBroker("a", 2, 2, 7))).poorer == {}
+    assert routed(full, route("n2", RouteBroker("a", 2, 7))).poorer == {}
     assert routed(route("n1", answer=MISSING), route("n2", answer=MISSING)).poorer == {}
     assert routed(full, route("n2", answer=MISSING)).queues_by_server[TOPIC].keys() == {"n1"}
 
@@ -89,7 +89,7 @@ def test_the_list_that_counts_is_that_of_the_lowest_replica_that_answers() -> No
         BrokerSeen("d", 0, "d0", TIMEOUT),
         BrokerSeen("d", 1, "d1", REFUSED),
     )
-    found = views(replicas=replicas, topics=(TopicSeen(TOPIC, (route("n1", RouteBroker("d", 1, 1, 6)),)),))
+    found = views(replicas=replicas, topics=(TopicSeen(TOPIC, (route("n1", RouteBroker("d", 1, 6)),)),))
     assert found.lists == {"broker-a": (), "broker-b": (), "c": ("y",)}
     assert found.clients == ("y",)
     # What the first of its addresses says, which is its master's.
@@ -109,7 +109,7 @@ def test_a_client_that_only_a_slave_lists_is_no_member_whatever_it_tells() -> No
 
 
 def test_a_broker_of_a_route_that_was_not_asked_at_all_is_missing() -> None:
-    assert routed(route("n1", RouteBroker("e", 1, 1, 6))).not_answering == {"e": MISSING}
+    assert routed(route("n1", RouteBroker("e", 1, 6))).not_answering == {"e": MISSING}
 
 
 def test_a_message_model_is_broadcasting_if_anyone_says_so() -> None:

@@ -186,7 +186,6 @@ class World:
             topics=tuple(self._topic(topic) for topic in self._topics()),
             elapsed=self.elapsed,
             closed=START + self.elapsed + 500,
-            name_servers=tuple(self.routes),
             configured=self.configured,
         )
         return msgspec.structs.replace(seen, **self.round_more)
@@ -221,7 +220,7 @@ class World:
             RouteSeen(
                 server,
                 OK if topic in topics else MISSING,
-                tuple(RouteBroker(broker, count, count, 6) for broker, count in sorted(topics.get(topic, {}).items())),
+                tuple(RouteBroker(broker, count, 6) for broker, count in sorted(topics.get(topic, {}).items())),
             )
             for server, topics in self.routes.items()
         )

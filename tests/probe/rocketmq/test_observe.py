@@ -41,8 +41,8 @@ Group = tuple[RocketMQObservation, bool]
 def group(*, members: int = 0, end: int = 5, there: bool = True) -> Group:
     """What a round sees of a group, and whether it is there."""
     clients = tuple(f"10.0.0.{number}@1" for number in range(members))
-    route = RouteSeen("ns:9876", OK, (RouteBroker("broker-a", 1, 1, 6),))
-    topic = TopicSeen("orders", (route,), (QueuesSeen("broker-a", OK, (0,), (end,), (3,), (7,), None),))
+    route = RouteSeen("ns:9876", OK, (RouteBroker("broker-a", 1, 6),))
+    topic = TopicSeen("orders", (route,), (QueuesSeen("broker-a", OK, (0,), (end,), (3,)),))
     broker = BrokerSeen("broker-a", 0, "10.0.0.9:10911", OK, clients=clients)
     members_seen = tuple(MemberSeen(client, OK) for client in clients)
     return RocketMQObservation(*UNTOLD, (broker,), members_seen, (topic,)), there
@@ -66,7 +66,7 @@ def a_round(
     """A round by a clock that may be ahead."""
     time = _START + number * _INTERVAL + ahead_ms
     settings = (filters or Filters(), _HEARTBEAT, _INTERVAL)
-    return round_of_groups("prod", ("ns:9876",), number, time, seen, memory, *settings)
+    return round_of_groups("prod", number, time, seen, memory, *settings)
 
 
 def read_back(rounds: list[RoundOfGroups]) -> RocketMQMemory:

@@ -75,7 +75,7 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     told = events(bootstrap, settings.probe.events_topic)
     assert sorted(told) == [first.round, second.round]
     [event] = told[second.round]
-    assert (event.key, event.saw.time, event.saw.name_servers) == (unique, second.time, rocketmq.addresses[:1])
+    assert (event.key, event.saw.time) == (unique, second.time)
     assert [member.answer for member in event.saw.members] == ["ok", "ok"]
     # It never joins: what it sends are questions.
     assert set(requests) <= {
@@ -84,7 +84,6 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
         "GET_ALL_SUBSCRIPTIONGROUP_CONFIG",
         "GET_ALL_TOPIC_LIST_FROM_NAMESERVER",
         "GET_BROKER_CLUSTER_INFO",
-        "GET_BROKER_CONSUME_STATS",
         "GET_BROKER_RUNTIME_INFO",
         "GET_CONSUMER_CONNECTION_LIST",
         "GET_CONSUMER_RUNNING_INFO",
