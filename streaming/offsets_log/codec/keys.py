@@ -17,6 +17,8 @@ LEGACY_OFFSET_COMMIT = 0
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2
 
+OFFSET_COMMIT_HEAD = OFFSET_COMMIT.to_bytes(2, "big")
+
 _LENGTH_BYTES = 4
 
 
@@ -132,7 +134,7 @@ def offset_commit_key(key: OffsetKey) -> bytes:
     group, topic = key.group.encode(), key.topic.encode()
     return b"".join(
         (
-            OFFSET_COMMIT.to_bytes(2, "big"),
+            OFFSET_COMMIT_HEAD,
             len(group).to_bytes(2, "big"),
             group,
             len(topic).to_bytes(2, "big"),

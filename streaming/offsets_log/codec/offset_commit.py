@@ -17,14 +17,13 @@ with a value. So the vectorised one may refuse good values, and never accepts a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from streaming.offsets_log.codec.keys import OFFSET_COMMIT
-from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, rows_at
+from streaming.offsets_log.codec.record_columns import Bytes, Ints, rows_at
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
 
 # The first 16 bytes hold everything that the fold needs of a commit, whatever its version; metadata's size is at 10 up
@@ -89,12 +88,6 @@ class CommitColumns:
     offset: npt.NDArray[np.int64]
     leader_epoch: npt.NDArray[np.int64]
     topic_id: npt.NDArray[np.uint8]
-
-
-def joined(values: Sequence[bytes]) -> tuple[Bytes, Ints, Ints]:
-    """Values in one buffer, as `decode_offset_commits` takes them."""
-    sizes = np.fromiter(map(len, values), np.int64, len(values))
-    return np.frombuffer(b"".join([*values, bytes(PADDING)]), np.uint8), np.cumsum(sizes) - sizes, sizes
 
 
 def decode_offset_commits(data: Bytes, starts: Ints, sizes: Ints) -> CommitColumns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -66,6 +67,20 @@ class RecordColumns:
 
 
 _COLUMNS = [field.name for field in fields(RecordColumns)][1:]
+
+
+def columns_of(
+    offsets: Sequence[int], timestamps: Sequence[int], keys: Sequence[bytes | None], values: Sequence[bytes | None]
+) -> RecordColumns:
+    """Records in columns of Python values as columns over one buffer."""
+    texts = [*keys, *values]
+    known = [text or b"" for text in texts]
+    sizes = np.fromiter(map(len, known), np.int64, len(known))
+    starts = np.cumsum(sizes) - sizes
+    sizes[[text is None for text in texts]] = -1
+    data = np.frombuffer(b"".join([*known, bytes(PADDING)]), np.uint8)
+    of_log, count = np.array([offsets, timestamps], np.int64), len(keys)
+    return RecordColumns(data, of_log[0], of_log[1], starts[:count], sizes[:count], starts[count:], sizes[count:])
 
 
 def rows_at(data: Bytes, starts: Ints, width: int) -> Bytes:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commits, joined
+from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commits
 from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
 from streaming.offsets_log.codec.wire import printed
 from streaming.records import CommitWindow
@@ -111,19 +111,7 @@ _BUILT_AT_ONCE = 4_096
 
 
 class CommitFold:
-    """Folds records into windows, a piece at a time.
-
-    Append one element per record, in log order, to each of `slots`, `records`, `times` and `values` (and the record's
-    index to `tombstones`, with the value b"", where it has no value); call `fold` every now and then, and `windows` at
-    the end. `fold` empties the lists in place.
-
-    Attributes:
-        slots: Slot of the record: a number for group, topic and partition, a new one after each membership record.
-        records: Log offset.
-        times: Record timestamp, ms.
-        values: Value bytes.
-        tombstones: Indexes of the tombstones.
-    """
+    """Folds records into windows: call `add` for each piece of the log, in order, and `windows` at the end."""
 
     def __init__(
         self, boundaries: Sequence[int], decode_plain: Callable[[int, int, int, bytes], OffsetCommit | None]
@@ -135,11 +123,6 @@ class CommitFold:
             decode_plain: Called for values that `decode_offset_commits` leaves: slot, log offset, record timestamp,
                 value. None: it is unreadable (the callee keeps it elsewhere), and the window says so.
         """
-        self.slots: list[int] = []
-        self.records: list[int] = []
-        self.times: list[int] = []
-        self.values: list[bytes] = []
-        self.tombstones: list[int] = []
         self._boundaries = np.array(boundaries, np.int64)
         self._decode_plain = decode_plain
         self._parts: list[WindowColumns] = []
@@ -150,32 +133,17 @@ class CommitFold:
         """Windows held; those of one slot and era that are not merged yet count separately."""
         return self._rows
 
-    def fold(self) -> None:
-        """Fold in the appended records, and empty the lists."""
-        if not self.slots:
-            return
-        slots, records, times = (np.array(column, np.int64) for column in (self.slots, self.records, self.times))
-        data, starts, sizes = joined(self.values)
-        sizes[self.tombstones] = -1
-        for buffer in (self.slots, self.records, self.times, self.values, self.tombstones):
-            buffer.clear()
-        self._add(slots, RecordColumns(data, records, times, starts, sizes, starts, sizes))
-
-    def fold_columns(self, slots: Ints, records: RecordColumns) -> None:
-        """Fold in records that come as columns; records appended before must be folded first.
+    def add(self, slots: Ints, records: RecordColumns) -> None:
+        """Fold in the next records.
 
         Args:
-            slots: Slot of each record.
+            slots: Slot of each: a number for group, topic and partition, a new one after each membership record.
             records: The records; their keys are not read.
         """
-        if slots.size:
-            self._add(slots, records)
-
-    def _add(self, slots: Ints, records: RecordColumns) -> None:
-        rows = self._decoded(slots, records)
-        if slots.size:
-            self._parts.append(merged(rows))
-            self._rows += self._parts[-1]["slot"].size
+        if not slots.size:
+            return
+        self._parts.append(merged(self._decoded(slots, records)))
+        self._rows += self._parts[-1]["slot"].size
         if self._rows >= self._merge_at or len(self._parts) >= _MOST_PARTS:
             self._parts = [merged(concatenated(self._parts))]
             self._rows = self._parts[0]["slot"].size
@@ -184,13 +152,12 @@ class CommitFold:
     def windows(
         self, owners: Sequence[int], names: Sequence[tuple[str, int]]
     ) -> Iterator[tuple[int, list[CommitWindow]]]:
-        """Fold the rest, and yield the windows of each owner, in log order; owners ascending.
+        """Yield the windows of each owner, in log order; owners ascending.
 
         Args:
             owners: Owner of each slot, as a number.
             names: Topic and partition of each slot.
         """
-        self.fold()
         if not self._parts:
             return
         rows = merged(concatenated(self._parts))

@@ -1,10 +1,12 @@
-"""The slot of the fold for an offset commit, by its key: one key at a time, or thousands.
+"""The slots of the fold for offset commits, by their keys: thousands at a time.
 
 A committed partition is permanent; a slot is one between two membership records of its group, and is opened by the
 first commit after one.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +28,7 @@ _LEAST_PARTITIONS = 1_024
 _DROPPED_KEPT = 65_536
 
 
+@dataclass(eq=False, slots=True)
 class CommittedPartition:
     """One partition that a group committed for.
 
@@ -37,33 +40,25 @@ class CommittedPartition:
         number: Number of the partition, from 1 up.
     """
 
-    __slots__ = ("key", "name", "number", "opened", "owner")
-
-    def __init__(
-        self, owner: int, opened: list[CommittedPartition], name: tuple[str, int], key: bytes, number: int
-    ) -> None:
-        self.owner = owner
-        self.opened = opened
-        self.name = name
-        self.key = key
-        self.number = number
+    owner: int
+    opened: list[CommittedPartition]
+    name: tuple[str, int]
+    key: bytes
+    number: int
 
 
 class CommitSlots:
     """Partitions that groups committed for, and their slots, of one partition of the offsets log.
 
     Attributes:
-        by_key: Open slots by record key.
         by_slot: The partition of each slot.
     """
 
     def __init__(self) -> None:
         """Start empty."""
-        self.by_key: dict[bytes | None, int] = {}
         self.by_slot: list[CommittedPartition] = []
-        self._numbered: dict[bytes, CommittedPartition] = {}
-        self._by_number: list[CommittedPartition | None] = [None]
-        # For `find` and `assign`: a number by key, a slot by number.
+        self._made: list[CommittedPartition] = []
+        # A number by key, a slot by number.
         self._numbers: dict[bytes, int] = {}
         self._dropped = 0
         self._slots: Ints = np.full(_LEAST_PARTITIONS, _CLOSED, np.int64)
@@ -72,37 +67,27 @@ class CommitSlots:
     @property
     def made(self) -> int:
         """Number of partitions created."""
-        return len(self._numbered)
+        return len(self._made)
 
     def committed(self, key: bytes) -> CommittedPartition | None:
         """The partition of a key of type 1, if there is one."""
-        return self._numbered.get(key)
+        number = self._numbers.get(key, DROPPED)
+        return self._made[number - 1] if number != DROPPED else None
 
     def make(
         self, owner: int, opened: list[CommittedPartition], name: tuple[str, int], key: bytes
     ) -> CommittedPartition:
         """A new partition; the arguments are its attributes."""
-        committed = self._numbered[key] = CommittedPartition(owner, opened, name, key, len(self._by_number))
-        self._by_number.append(committed)
+        committed = CommittedPartition(owner, opened, name, key, len(self._made) + 1)
+        self._made.append(committed)
         self._numbers[key] = committed.number
         if committed.number >= self._slots.size:
             self._slots = np.concatenate((self._slots, np.full(self._slots.size, _CLOSED, np.int64)))
         return committed
 
-    def slot(self, committed: CommittedPartition) -> int:
-        """The open slot of a partition; opened if there is none."""
-        slot = self.by_key.get(committed.key)
-        if slot is None:
-            slot = self.by_key[committed.key] = len(self.by_slot)
-            self._slots[committed.number] = slot
-            self.by_slot.append(committed)
-            committed.opened.append(committed)
-        return slot
-
     def close(self, opened: list[CommittedPartition]) -> None:
         """Close the slots of a group, and empty its list."""
         for committed in opened:
-            del self.by_key[committed.key]
             self._slots[committed.number] = _CLOSED
         opened.clear()
 
@@ -131,8 +116,9 @@ class CommitSlots:
         closed = slots == _CLOSED
         if closed.any():
             for number in dict.fromkeys(numbers[closed].tolist()):
-                committed = self._by_number[number]
-                if committed is not None:
-                    self.slot(committed)
+                committed = self._made[number - 1]
+                self._slots[number] = len(self.by_slot)
+                self.by_slot.append(committed)
+                committed.opened.append(committed)
             slots = self._slots[numbers]
         return slots

@@ -5,12 +5,10 @@ Offset commits are a flood (thousands a second), and only the last of most of th
 depend on how the log is split: only boundaries and membership records close windows, and two parts of a window merge
 into the whole (`merge_windows`).
 
-`Compactor.add` is the hot path of the whole job. For an offset commit with a known key it only notes the slot of its
-window; thousands of them are then decoded and folded at once (`commit_fold.py`). Everything else takes the plain way:
-other types, tombstones, and the first record of a key after a membership record. `add_columns` also finds the slots of
-thousands of records at once; there only records that are not offset commits with a known key take the plain way.
-
-(Longer than other modules: both ways through one class, which share its slots, its groups and what it counts as held.)
+Records come as columns, or one by one, and those wait until there are many: so the slots of thousands of offset commits
+with known keys are found at once (`commit_slots.py`), and their values decoded and folded at once (`commit_fold.py`).
+This is the hot path of the whole job. Records of other types, and the first one of each key, are looked at by
+themselves.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ import msgspec
 import numpy as np
 
 from streaming.offsets_log.codec.keys import (
+    OFFSET_COMMIT_HEAD,
     GroupKey,
     Key,
     OffsetKey,
@@ -35,7 +34,7 @@ from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.placement import partition_for
-from streaming.offsets_log.codec.record_columns import RecordColumns
+from streaming.offsets_log.codec.record_columns import RecordColumns, columns_of
 from streaming.offsets_log.codec.record_types import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import Allowance
 from streaming.offsets_log.fold.commit_fold import CommitFold
@@ -57,12 +56,14 @@ from streaming.records import (
     in_order,
 )
 
-# Offset commits that wait to be folded together: enough to spread NumPy's cost per call (below 2,000 it is noticeable),
-# few enough that their values (some MB) stay in the processor's cache.
+# Records that are folded together: enough to spread NumPy's cost per call (below 2,000 it is noticeable), few enough
+# that their values (some MB) stay in the processor's cache.
 _FOLDED_AT_ONCE = 16_384
 
-# Fewer records than this are faster one by one than as columns.
-_FEW_RECORDS = 150
+# Bytes of waiting records: those of as many commits fit. The others take several times their bytes when decoded: up to
+# 25 times, so they count for that.
+_WAITING_BYTES = 4 * 1024 * 1024
+_OF_OTHERS = 25
 
 # Records looked up together at first, and again after many new keys.
 _LEAST_CHUNK = 2_048
@@ -152,12 +153,8 @@ class Compactor:
         self._commit_slots = CommitSlots()
         self._chunk = _LEAST_CHUNK
         self._kept_bytes = 0
-        # Slots by record key (type 1): what `add` needs to reach quickly, with the lists it appends to.
-        self._open = self._commit_slots.by_key
-        self._slots = self._fold.slots
-        self._records = self._fold.records
-        self._times = self._fold.times
-        self._values = self._fold.values
+        self._waiting: list[tuple[int, int, bytes | None, bytes | None]] = []
+        self._waiting_bytes = 0
 
     def add(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
         """Process the next record. Never raises, whatever the log holds.
@@ -168,25 +165,19 @@ class Compactor:
             key: Key bytes.
             value: Value bytes; None for a tombstone.
         """
-        slot = self._open.get(key)
-        if slot is None or value is None:
-            self._add_slowly(offset, timestamp, key, value)
-            return
-        self._slots.append(slot)
-        self._records.append(offset)
-        self._times.append(timestamp)
-        self._values.append(value)
-        if len(self._slots) >= _FOLDED_AT_ONCE:
-            self._fold.fold()
+        self._waiting.append((offset, timestamp, key, value))
+        size = len(key or b"") + len(value or b"")
+        self._waiting_bytes += size if key is not None and key.startswith(OFFSET_COMMIT_HEAD) else _OF_OTHERS * size
+        if len(self._waiting) >= _FOLDED_AT_ONCE or self._waiting_bytes >= _WAITING_BYTES:
+            self.fold()
 
     def add_columns(self, records: RecordColumns) -> None:
         """Process the next records: as `add` on each, and several times faster where there are many."""
-        if len(records) < _FEW_RECORDS:
-            for row in range(len(records)):
-                self.add(int(records.offset[row]), int(records.timestamp[row]), records.key(row), records.value(row))
-            return
         # Records that wait come before them.
-        self._fold.fold()
+        self.fold()
+        self._add_columns(records)
+
+    def _add_columns(self, records: RecordColumns) -> None:
         start = 0
         while start < len(records):
             chunk = records.part(start, start + min(self._chunk, _FOLDED_AT_ONCE))
@@ -205,22 +196,26 @@ class Compactor:
         self._unreadable.reject(record, reason)
 
     def fold(self) -> None:
-        """Decode now the records that wait to be decoded together."""
-        self._fold.fold()
+        """Process now the records that wait to be processed together."""
+        if self._waiting:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            self._add_columns(columns_of(*zip(*waiting, strict=True)))
 
     @property
     def held(self) -> int:
         """Approximate bytes held in memory."""
-        windows = len(self._fold) + len(self._slots)
+        windows = len(self._fold) + len(self._waiting)
         return (
             _PARTITION_BYTES * self._commit_slots.made
             + _WINDOW_BYTES * windows
             + self._kept_bytes
+            + self._waiting_bytes
             + self._unreadable.held
         )
 
     def groups(self) -> Iterator[tuple[str, list[GroupInput]]]:
         """Every watched group that had records, with its inputs in log order."""
+        self.fold()
         by_slot = self._commit_slots.by_slot
         windows = self._fold.windows([each.owner for each in by_slot], [each.name for each in by_slot])
         owner, inputs = _next(windows)
@@ -238,16 +233,8 @@ class Compactor:
 
     def unreadable(self) -> list[PartitionInput]:
         """The unreadable records, in log order."""
-        self._fold.fold()
+        self.fold()
         return self._unreadable.inputs()
-
-    def _add_slowly(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
-        """Process a record whose key has no slot yet, or a tombstone, or a record that is not an offset commit."""
-        found = self._partition_or_key(key)
-        if isinstance(found, CommittedPartition):
-            self._put(found, offset, timestamp, value)
-        else:
-            self._add_plain(LogRecord(offset, timestamp, key, value), found)
 
     def _add_chunk(self, records: RecordColumns) -> int:
         """Process columns: slots are found at once for all records between two that are not offset commits.
@@ -277,9 +264,9 @@ class Compactor:
         slots[done:] = self._commit_slots.assign(numbers[done:])
         with_slot = slots >= 0
         if with_slot.all():
-            self._fold.fold_columns(slots, records)
+            self._fold.add(slots, records)
         else:
-            self._fold.fold_columns(slots[with_slot], records.where(with_slot))
+            self._fold.add(slots[with_slot], records.where(with_slot))
         return int(unknown.size)
 
     def _partition_or_key(self, key: bytes | None) -> CommittedPartition | Key:
@@ -322,19 +309,6 @@ class Compactor:
         else:
             self._add_modern(record, key, group)
         return True
-
-    def _put(self, committed: CommittedPartition, offset: int, timestamp: int, value: bytes | None) -> None:
-        """Append a record to the fold, under its partition's slot."""
-        slot = self._commit_slots.slot(committed)
-        if value is None:
-            self._fold.tombstones.append(len(self._slots))
-            value = b""
-        self._slots.append(slot)
-        self._records.append(offset)
-        self._times.append(timestamp)
-        self._values.append(value)
-        if len(self._slots) >= _FOLDED_AT_ONCE:
-            self._fold.fold()
 
     def _decode_plain(self, slot: int, offset: int, timestamp: int, value: bytes) -> OffsetCommit | None:
         """Decode a value that the fold could not decode, or keep it as unreadable."""

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from streaming.offsets_log import GroupKey, OffsetKey, OtherKey, Rejected, UnknownKey, decode_key
 from streaming.offsets_log.codec.keys import offset_commit_key, offset_commit_parts
-from streaming.offsets_log.codec.offset_commit import decode_offset_commits, joined
+from streaming.offsets_log.codec.offset_commit import CommitColumns, decode_offset_commits
+from tests.offsets_log.compacting import columns, numbered
 from tests.offsets_log.written import group_key, offset_key, offset_value, other_key
 
 names = st.text(max_size=40)
@@ -76,11 +77,16 @@ def test_a_broken_key_says_what_is_wrong(data: bytes | None, reason: str) -> Non
 TOPIC_ID = bytes(range(16))
 
 
+def decoded(values: list[bytes]) -> CommitColumns:
+    records = columns(numbered([(None, value) for value in values]))
+    return decode_offset_commits(records.data, records.value_start, records.value_size)
+
+
 @pytest.mark.parametrize("metadata", ["", "m", "of a word's length or of several"])
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
 def test_values_of_every_version_are_decoded_together(version: int, metadata: str) -> None:
     values = [offset_value(version, offset, leader_epoch=7, metadata=metadata) for offset in (5, 2**40)]
-    found = decode_offset_commits(*joined(values))
+    found = decoded(values)
     assert found.decoded.tolist() == [True, True]
     assert found.offset.tolist() == [5, 2**40]
     assert found.leader_epoch.tolist() == [7 if version >= 3 else -1] * 2
@@ -88,7 +94,7 @@ def test_values_of_every_version_are_decoded_together(version: int, metadata: st
 
 
 def test_a_topic_id_is_decoded_with_the_rest() -> None:
-    found = decode_offset_commits(*joined([offset_value(4, 5, topic_id=TOPIC_ID), offset_value(4, 6)]))
+    found = decoded([offset_value(4, 5, topic_id=TOPIC_ID), offset_value(4, 6)])
     assert (found.decoded.tolist(), [bytes(row) for row in found.topic_id]) == ([True, True], [TOPIC_ID, bytes(16)])
 
 
@@ -97,7 +103,7 @@ def test_metadata_whose_length_needs_a_second_byte_is_left_to_the_plain_decoder(
     # last byte such a value is as long as one with a length of a single byte would be.
     values = [offset_value(4, 5, metadata="m" * size) for size in (125, 126, 127, 128, 200)]
     values.append(values[2][:-1])
-    assert decode_offset_commits(*joined(values)).decoded.tolist() == [True, True, False, False, False, False]
+    assert decoded(values).decoded.tolist() == [True, True, False, False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -111,4 +117,4 @@ def test_metadata_whose_length_needs_a_second_byte_is_left_to_the_plain_decoder(
     ],
 )
 def test_everything_else_is_left_to_the_plain_decoder(value: bytes) -> None:
-    assert decode_offset_commits(*joined([offset_value(3, 5), value])).decoded.tolist() == [True, False]
+    assert decoded([offset_value(3, 5), value]).decoded.tolist() == [True, False]

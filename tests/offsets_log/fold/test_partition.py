@@ -78,7 +78,7 @@ def test_memory_grows_with_keys_and_not_with_records(value: bytes | None, monkey
     held = []
     for offset in range(50_000):
         compactor.add(offset, offset, keys[offset % 60], value)
-        held.append(compactor._fold._rows + len(compactor._slots))
+        held.append(compactor._fold._rows + len(compactor._waiting))
     assert max(held) <= 1_000 + 2 * 100
     assert counted(dict(compactor.groups()), []) == 50_000
 
@@ -87,6 +87,8 @@ def test_what_is_held_of_junk_and_of_names_is_told() -> None:
     compactor = Compactor(0, 1, (), lambda name: not name.startswith("no"), lambda _: True)
     for n in range(500):
         compactor.add(n, 1, offset_key(f"{'no' if n % 2 else ''}{n}" + "x" * 10_000, "t", 0), offset_value(3, 1))
+    assert compactor.held > 500 * 10_000
+    compactor.fold()
     assert compactor.held > 500 * 10_000
     for offset, (key, value) in enumerate(((b"\x00", bytes(1_000_000)), (bytes(1_000_000), b"")), 500):
         before = compactor.held
@@ -109,6 +111,7 @@ def test_what_is_held_grows_with_each_member_and_each_topic_of_one() -> None:
         compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
         one = member(3, subscription=subscription(3, ["t"] * topics))
         compactor.add(0, 1, group_key("g"), group_value(3, [one] * members, protocol_type="consumer"))
+        compactor.fold()
         return compactor.held
 
     assert held(20, 0) - held(10, 0) >= 10 * 400

@@ -191,10 +191,8 @@ def test_columns_are_taken_as_record_by_record(
     data: st.DataObject,
 ) -> None:
     records = _log(steps)
-    few = data.draw(st.sampled_from([0, 0, 10]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact_module, "_FOLDED_AT_ONCE", at_once)
-        patch.setattr(compact_module, "_FEW_RECORDS", few)
         patch.setattr(commit_fold, "_LEAST_MERGED", at_once)
         compactor = Compactor(0, 1, boundaries, _watches, _watches)
         rest = records
