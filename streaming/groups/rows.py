@@ -523,21 +523,11 @@ class Rows(msgspec.Struct, array_like=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Rows)
 
 
 def encode_rows(rows: Rows) -> bytes:
     """Pack the rows of one key into the operator's output payload."""
     return _ENCODER.encode(rows)
-
-
-def decode_rows(payload: bytes) -> Rows:
-    """Unpack what `encode_rows` wrote.
-
-    Raises:
-        msgspec.DecodeError: The payload is not one of ours.
-    """
-    return _DECODER.decode(payload)
 
 
 def partition_column(log_partition: int) -> int | None:

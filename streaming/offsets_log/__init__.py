@@ -19,7 +19,7 @@ from streaming.offsets_log.codec.membership import (
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.placement import partition_for
-from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, RecordColumns, rows_at
+from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, LeaderEpochs, RecordColumns, rows_at
 from streaming.offsets_log.codec.record_types import (
     RECORD_TYPES,
     LogRecord,
@@ -30,7 +30,6 @@ from streaming.offsets_log.codec.record_types import (
 from streaming.offsets_log.codec.wire import printed
 from streaming.offsets_log.fold.partition import Compactor
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows
-from streaming.offsets_log.leader_epochs import LeaderEpochs
 from streaming.offsets_log.log_cleaning import CompactedStretches, StretchEnd
 
 __all__ = [

@@ -20,7 +20,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.inspection import CheckResult, inspect_cluster, refusal_of, retention
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
-from streaming.probe.rocketmq.preflight import cluster_problems
+from streaming.probe.rocketmq.run import cluster_problems
 from streaming.probe.topics import creation_problem, own_topics, topic_rights, wrong_settings
 from streaming.records import ADMIN, LOG
 

@@ -104,9 +104,8 @@ LANGUAGES: Final = (
     "NODE_JS",
 )
 
-# Bits of `flag`.
+# Bit of `flag` in answers.
 RESPONSE: Final = 1
-ONEWAY: Final = 2
 
 _PREFIX = struct.Struct(">i")
 _HEAD = struct.Struct(">hbhii")
@@ -121,7 +120,7 @@ class Frame:
     Attributes:
         code: What is asked, or how it went (0 is success).
         opaque: Number that an answer has in common with its request.
-        flag: Bits `RESPONSE` and `ONEWAY`.
+        flag: Bits: `RESPONSE`, and 2 where no answer is expected.
         language: The sender's, by name; by number where `LANGUAGES` has no name for the byte; None where a JSON
             header has none.
         version: The sender's release, as an ordinal of their `MQVersion.Version`.
@@ -189,19 +188,18 @@ class _Broken(Exception):
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """Write a frame, its length prefix included.
+    """Write a frame with a JSON header, its length prefix included.
 
     Raises:
-        ValueError: A field does not fit the header: a ROCKETMQ header has 16 bits for the code (codes of POP need a
-            JSON header) and no place for a name or a value of no length; or the frame is larger than `LARGEST_FRAME`.
+        ValueError: It is larger than `LARGEST_FRAME`.
     """
-    header = _json_header(frame) if frame.header == JSON else _binary_header(frame)
+    header = _json_header(frame)
     body = frame.body or b""
     total = 4 + len(header) + len(body)
     if total > LARGEST_FRAME:
         message = f"a frame of {total:,} bytes is larger than the {LARGEST_FRAME:,} that servers take"
         raise ValueError(message)
-    return b"".join((_PREFIX.pack(total), _INT.pack(frame.header << 24 | len(header)), header, body))
+    return b"".join((_PREFIX.pack(total), _INT.pack(JSON << 24 | len(header)), header, body))
 
 
 def decode_frame(data: bytes) -> Frame | Malformed:
@@ -250,24 +248,6 @@ def _json_header(frame: Frame) -> bytes:
     header = _JsonHeader(frame.code, frame.opaque, frame.flag, language, frame.version, frame.remark, fields)
     # ASCII alone: fastjson 2 does not read every character that JSON allows.
     return json.dumps(msgspec.to_builtins(header), separators=(",", ":")).encode("ascii")
-
-
-def _binary_header(frame: Frame) -> bytes:
-    language = LANGUAGES.index(frame.language) if isinstance(frame.language, str) else frame.language or 0
-    fields = b""
-    for name, value in (frame.fields or {}).items():
-        if not name or not value:
-            message = f"a ROCKETMQ header cannot carry {name!r} with {value!r}: Java reads empty texts as null"
-            raise ValueError(message)
-        key, text = name.encode(), value.encode()
-        fields += _SHORT.pack(len(key)) + key + _INT.pack(len(text)) + text
-    remark = (frame.remark or "").encode()
-    try:
-        head = _HEAD.pack(frame.code, language, frame.version, frame.opaque, frame.flag)
-    except struct.error as error:
-        message = f"a ROCKETMQ header has no place for code {frame.code} or version {frame.version}: {error}"
-        raise ValueError(message) from error
-    return b"".join((head, _INT.pack(len(remark)), remark, _INT.pack(len(fields)), fields))
 
 
 def _from_json(header: bytes, body: bytes | None) -> Frame:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 import pyspark.sql.pandas.serializers as patched
@@ -20,7 +21,6 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from pyspark.worker import wrap_grouped_map_pandas_udf_with_state
 
 from streaming.groups import GapRow, Rows, encode_rows
-from streaming.groups.rows import decode_rows
 from streaming.job.arrow_state import ArrowState, install
 
 _ROWS = StructType([StructField("rows", BinaryType())])
@@ -207,4 +207,4 @@ def test_a_row_comes_out_as_it_was_packed() -> None:
     row = GapRow("c", "log", "t", 1, 2, 3, None, None, "gone")
     state = ArrowState(b"k", json.dumps(properties(defined=False)), None)
     state.rows = encode_rows(Rows(gaps=[row]))
-    assert decode_rows(state.rows).gaps == [row]
+    assert msgspec.msgpack.decode(state.rows, type=Rows).gaps == [row]

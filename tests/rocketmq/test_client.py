@@ -11,6 +11,7 @@ import pytest
 from streaming.demo.ports import free_port
 from streaming.rocketmq import ROCKETMQ, Client, Credentials, Frame, Question, Request, Unanswered, encode_frame
 from tests.rocketmq.fake_server import FakeServer, answer_of
+from tests.rocketmq.frames import encoded
 
 _CODE = Request.GET_TOPIC_STATS_INFO
 _SOON = 0.3
@@ -53,7 +54,7 @@ def test_answers_in_another_order_find_their_questions() -> None:
 
 def test_an_answer_in_pieces_and_in_the_binary_header_is_read() -> None:
     def in_pieces(request: Frame, _number: int) -> Iterator[bytes]:
-        data = encode_frame(answer_of(request, b"x" * 1000, header=ROCKETMQ))
+        data = encoded(answer_of(request, b"x" * 1000, header=ROCKETMQ))
         for at in range(0, len(data), 333):
             yield data[at : at + 333]
 

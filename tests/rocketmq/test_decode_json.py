@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from streaming.rocketmq import ROCKETMQ, Frame, decode_line, encode_frame
 from tests.examples import examples
+from tests.rocketmq.frames import encoded
 
 
 def test_a_body_of_theirs_is_printed_as_json() -> None:
@@ -31,7 +32,7 @@ def test_a_body_of_theirs_is_printed_as_json() -> None:
 )
 def test_any_other_body_is_printed_as_base64(body: bytes | None, printed: object) -> None:
     frame = Frame(10, 1, fields={"topic": "t"}, body=body, header=ROCKETMQ)
-    assert decode_line({"bytes": encode_frame(frame).hex()})["body"] == printed
+    assert decode_line({"bytes": encoded(frame).hex()})["body"] == printed
 
 
 @pytest.mark.parametrize("line", [{}, {"bytes": None}, {"bytes": "0"}, {"bytes": "zz"}, {"bytes": 5}])

@@ -24,8 +24,7 @@ from streaming.groups.classic.membership import (
 from streaming.groups.classic.state import Transfer
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import idle_members
-from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, found_before, unexplained
-from streaming.groups.kind import Kind, Ownership
+from streaming.groups.kind import FindingAtRound, Kind, Membership, Ownership, finding_of, found_before, unexplained
 from streaming.groups.modern.verdicts import modern_verdict
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import INVARIANT, NOT_APPLICABLE, PENDING, UNVERIFIED, StandingVerdict

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping
 from math import log
 from typing import Final
 
-from streaming.groups.health.columns import FindingAtRound, some
-from streaming.groups.kind import Ownership
+from streaming.groups.kind import FindingAtRound, Ownership, some
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
 from streaming.groups.state import GroupState, Rebalances, Uncommitted

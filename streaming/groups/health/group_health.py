@@ -12,8 +12,7 @@ import msgspec
 
 from streaming.groups.context import Context
 from streaming.groups.health.activity import never_committed, storm
-from streaming.groups.health.columns import FindingAtRound, Membership
-from streaming.groups.kind import Kind, Ownership
+from streaming.groups.kind import FindingAtRound, Kind, Membership, Ownership
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from streaming.groups.health.columns import FindingAtRound, finding_of
+from streaming.groups.kind import FindingAtRound, finding_of
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import DeletedOffsets, PartitionState
 from streaming.groups.state import GroupState, TopicState

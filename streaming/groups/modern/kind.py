@@ -22,8 +22,7 @@ from typing import Final, get_args
 
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import idle_members
-from streaming.groups.health.columns import FindingAtRound, finding_of, found_before, some, unexplained
-from streaming.groups.kind import Kind
+from streaming.groups.kind import FindingAtRound, Kind, finding_of, found_before, some, unexplained
 from streaming.groups.modern.decisions import follow, pass_over
 from streaming.groups.modern.group import ModernGroup, behind, counts_in, newest_targets, subscriptions_of
 from streaming.groups.modern.members import (

@@ -28,7 +28,7 @@ from assignors import Assignment, AssignorError, CannotTell, Group, Load, TooMuc
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
 from assignors.measures import bounds_of, outcome
 from streaming.groups.context import Context, GroupConfig, of_decision, of_record
-from streaming.groups.health.columns import Membership
+from streaming.groups.kind import Membership
 from streaming.groups.load.rates import known_load
 from streaming.groups.modern.group import ModernDecision, asked_assignors, state_of
 from streaming.groups.modern.members import as_it_is, named, names_at

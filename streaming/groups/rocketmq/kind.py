@@ -12,7 +12,7 @@ import msgspec
 from streaming.groups.classic.kind import CLASSIC
 from streaming.groups.classic.membership import close_members
 from streaming.groups.context import Context
-from streaming.groups.health.columns import FindingAtRound, Membership
+from streaming.groups.kind import FindingAtRound, Membership
 from streaming.groups.rocketmq.decisions import PROTOCOL_TYPE, follow
 from streaming.groups.rocketmq.findings import rocketmq_findings
 from streaming.groups.rocketmq.round import RocketMQRound, lag_rules, read, take_commits

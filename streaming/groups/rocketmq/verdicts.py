@@ -26,7 +26,7 @@ from assignors import AssignorError
 from assignors.rocketmq import MessageQueue, strategy_named
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context
-from streaming.groups.health.columns import some
+from streaming.groups.kind import some
 from streaming.groups.rocketmq.allocation import (
     MOST_ENTRIES,
     Computed,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from streaming.groups.health.columns import FindingAtRound, some
+from streaming.groups.kind import FindingAtRound, some
 from streaming.groups.rocketmq.state import Watched
 
 _MOST_WATCHED: Final = 1_000

@@ -34,13 +34,12 @@ from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.placement import partition_for
-from streaming.offsets_log.codec.record_columns import RecordColumns, columns_of
+from streaming.offsets_log.codec.record_columns import LeaderEpochs, RecordColumns, columns_of
 from streaming.offsets_log.codec.record_types import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import Allowance
 from streaming.offsets_log.fold.commit_fold import CommitFold
 from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
-from streaming.offsets_log.leader_epochs import LeaderEpochs
 from streaming.records import (
     MODERN_TYPES,
     CommitWindow,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.probe.rocketmq.preflight import cluster_problems
-from streaming.probe.rocketmq.run import RocketMQProbe
+from streaming.probe.rocketmq.run import RocketMQProbe, cluster_problems
 
 __all__ = ["RocketMQProbe", "cluster_problems"]

@@ -1,19 +1,26 @@
-"""Rounds against a RocketMQ cluster, written to the Kafka of `[bus]`. No log is read, so they have no positions."""
+"""Rounds against a RocketMQ cluster, written to the Kafka of `[bus]`. No log is read, so they have no positions.
+
+And what is checked before the start: do name servers and brokers answer, and may this client ask what the probe asks?
+Nothing is written, created or joined.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
-from streaming.config import RocketMQSettings, Settings
+from streaming.config import NO_BUS, RocketMQSettings, Settings
+from streaming.exceptions import SetupError
 from streaming.probe.deadline import Deadline
 from streaming.probe.readback import read_back
+from streaming.probe.rocketmq import parts
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.observe import RocketMQMemory, recall, round_of_groups
 from streaming.probe.rounds_probe import ObservedRound, RoundsProbe
 from streaming.probe.standby import Identity
 from streaming.probe.writer import Opened
-from streaming.records import ROCKETMQ
-from streaming.rocketmq import Client, Credentials
+from streaming.records import REFUSED, ROCKETMQ, TIMEOUT
+from streaming.rocketmq import Client, Credentials, Question, Request, answers
 
 
 def open_client(settings: RocketMQSettings) -> Client:
@@ -88,3 +95,72 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
             "known_brokers": dict(told.memory.brokers),
         }
         return ObservedRound(told.events, told.memory, closing)
+
+
+_CHECK_S = 5.0
+"""A server that is well answers within milliseconds."""
+
+_NOBODY = "evenkeel-preflight"
+"""A group that need not exist: rights are checked before its existence."""
+
+
+def cluster_problems(settings: Settings) -> Iterator[str]:
+    """What a person must fix before RocketMQ's groups can be watched: a sentence each."""
+    given = settings.rocketmq
+    assert given is not None  # noqa: S101  (the caller's choice of this check)
+    if settings.bus is None:
+        yield NO_BUS
+        return
+    try:
+        client = open_client(given)
+    except SetupError as error:
+        yield str(error)
+        return
+    with client:
+        yield from _problems(client, given)
+
+
+def _problems(client: Client, given: RocketMQSettings) -> Iterator[str]:
+    questions = [Question(address, Request.GET_BROKER_CLUSTER_INFO) for address in given.addresses]
+    brokers: dict[str, str] = {}
+    reasons = []
+    for address, answer in zip(given.addresses, client.ask(questions, _CHECK_S), strict=True):
+        how, reason, info = parts.outcome(answer, answers.ClusterInfo)
+        if info is None:
+            reasons.append(f"{address}: {reason or how}")
+        else:
+            brokers |= {
+                at: name for name, data in info.brokerAddrTable.items() for at in data.brokerAddrs.values() if at
+            }
+    if len(reasons) == len(given.addresses):
+        yield (
+            f"No name server of the RocketMQ cluster answers ({'; '.join(reasons)}): correct rocketmq.name_servers, or "
+            "start them (with TLS or access control, docs/rocketmq.md)."
+        )
+        return
+    if not brokers:
+        yield (
+            f"The name servers {', '.join(given.addresses)} know no broker: correct rocketmq.name_servers, or let the "
+            "brokers register with them."
+        )
+        return
+    found = []
+    code = Request.GET_CONSUMER_CONNECTION_LIST
+    asked = [Question(address, code, {"consumerGroup": _NOBODY}) for address in sorted(brokers)]
+    for question, answer in zip(asked, client.ask(asked, _CHECK_S), strict=True):
+        how, reason, _ = parts.outcome(answer, answers.ConsumerConnection)
+        if how == REFUSED:
+            who = "This client" if given.access_key is None else f"User {given.access_key!r}"
+            yield (
+                f"{who} may not ask broker {question.address} about groups ({reason}): correct rocketmq.access_key and "
+                "its secret, or grant the rights of docs/rocketmq.md."
+            )
+            return
+        if how != TIMEOUT:
+            found.append(question.address)
+    if not found:
+        reason = parts.outcome(client.ask(asked[:1], _CHECK_S)[0], answers.ConsumerConnection)[1]
+        yield (
+            f"None of the {len(brokers)} brokers can be reached from here ({asked[0].address}: {reason}): they must be "
+            "reachable under the addresses that they give the name servers (brokerIP1)."
+        )
