@@ -259,7 +259,12 @@ def spark() -> Iterator[SparkSession]:
     from streaming.job.source import EvenkeelSource  # noqa: PLC0415
     from streaming.spark import start_spark  # noqa: PLC0415
 
-    session = start_spark("evenkeel tests", {"spark.sql.shuffle.partitions": 2}, with_delta=True)
+    settings = {
+        "spark.sql.shuffle.partitions": 2,
+        # As of `maintain --engine spark`: VACUUM lists folders with 10,000 tasks otherwise, for two minutes.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": 2,
+    }
+    session = start_spark("evenkeel tests", settings, with_delta=True)
     session.dataSource.register(EvenkeelSource)
     yield session
     session.stop()
