@@ -31,7 +31,6 @@ from tests.benchmarks.rest import rest, scale
 from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import FULL, steady_state
-from tests.benchmarks.writers import on_a_cluster, writers
 
 __all__ = ["main"]
 
@@ -47,7 +46,6 @@ _MEASURES: dict[str, Measure] = {
     "downtime": downtime,
     "steady-state": steady_state,
     "delay": delay,
-    "writers": writers,
     "history": lambda _, say: history(say),
     "ages": lambda _, say: ages(say),
     "serve": lambda _, say: serve(say),
@@ -62,7 +60,6 @@ _FULL: dict[str, Measure] = {
     "catch-up": lambda cluster, say: catch_up(cluster, say, partitions=50, cold=20, warm=400),
     "downtime": lambda cluster, say: downtime(cluster, say, missed=720, rounds_a_batch=60),
     "steady-state": lambda cluster, say: [figure for size in FULL for figure in steady_state(cluster, say, size)],
-    "writers": lambda cluster, say: [*writers(cluster, say), *on_a_cluster(cluster, say)],
 }
 """Measurements that `--full` runs at another size."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from streaming.process import GuardedProcess
 from streaming.tables import DeltaLake
 from tests.benchmarks.figure import Say
 
-__all__ = ["BatchReport", "JobReport", "Spent", "Tree", "measure_job", "memory_of"]
+__all__ = ["BatchReport", "JobReport", "Spent", "measure_job", "memory_of"]
 
 _POLL_S = 0.2
 _GRACE_S = 60.0
@@ -40,7 +40,7 @@ class Spent(msgspec.Struct, frozen=True):
     Attributes:
         driver: The Python driver, where rows are unpacked and appended.
         jvm: Spark's JVM.
-        workers: Spark's Python workers, where source and operator run; on a cluster its executors with theirs.
+        workers: Spark's Python workers, where source and operator run.
     """
 
     driver: float
@@ -98,17 +98,13 @@ class JobReport(msgspec.Struct, frozen=True, tag="job"):
 _REPORT = msgspec.json.Decoder(BatchReport | JobReport)
 
 
-def measure_job(
-    settings: Settings, folder: Path, say: Say, master: str | None = None, cluster: Sequence[int] = ()
-) -> JobReport:
+def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
     """Run the job on the present contents of its topics, from a new checkpoint.
 
     Args:
         settings: All settings.
         folder: For the log and the report.
         say: Shows the progress.
-        master: Spark's master; None for this machine, with all cores.
-        cluster: Processes of that master's cluster; what is below them counts as workers.
 
     Raises:
         RuntimeError: It failed; the text is the last line of its log.
@@ -116,11 +112,10 @@ def measure_job(
     report = folder / "report.jsonl"
     report.unlink(missing_ok=True)
     say("the job starts")
-    command = [sys.executable, "-m", "tests.benchmarks.measured_job", str(report), *map(str, cluster)]
+    command = [sys.executable, "-m", "tests.benchmarks.measured_job", str(report)]
     log = folder / "job.log"
     # The benchmarks are not part of the installed package: they are imported from the checkout.
     environment = environment_of(settings) | {"PYTHONPATH": str(_CHECKOUT)}
-    environment |= {"MASTER": master} if master else {}
     process = GuardedProcess(command, log=log, environment=environment)
     try:
         batches: list[BatchReport] = []
@@ -181,12 +176,11 @@ def _held(process: psutil.Process) -> int:
     return int(getattr(full, "pss", 0) or full.uss)
 
 
-class Tree:
-    """This process and its descendants, and those of a cluster's processes."""
+class _Tree:
+    """This process and its descendants."""
 
-    def __init__(self, cluster: Sequence[int] = ()) -> None:
+    def __init__(self) -> None:
         self._me = psutil.Process()
-        self._cluster = [psutil.Process(pid) for pid in cluster]
         self.began = float(self._me.create_time())
         self.largest: dict[str, int] = {}
         # By process, including ended ones: Spark's workers come and go, and nobody collects their times.
@@ -195,11 +189,10 @@ class Tree:
     def spent(self) -> Spent:
         """Processor time so far; for an ended process, as of the last call before its end."""
         memory = {"driver": 0, "jvm": 0, "workers": 0}
-        remote = {below for process in self._cluster for below in process.children(recursive=True)}
-        for process in {self._me, *self._me.children(recursive=True), *remote}:
+        for process in (self._me, *self._me.children(recursive=True)):
             try:
                 with process.oneshot():
-                    java = "java" in process.name() and process not in remote
+                    java = "java" in process.name()
                     times, held = process.cpu_times(), _held(process)
             except psutil.Error:
                 continue
@@ -211,11 +204,11 @@ class Tree:
         return Spent(**{part: sum(s for of, s in self._seconds.values() if of == part) for part in memory})
 
 
-def main(report: str, cluster: Sequence[int]) -> int:
+def main(report: str) -> int:
     """Run to the end of the topics; returns the exit code."""
     logging.basicConfig(level=logging.WARNING)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    tree = Tree(cluster)
+    tree = _Tree()
     settings = load_settings()
     lake = _TimedLake(settings.lake)
     lake.create()
@@ -239,4 +232,4 @@ def main(report: str, cluster: Sequence[int]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], [int(pid) for pid in sys.argv[2:]]))
+    sys.exit(main(sys.argv[1]))

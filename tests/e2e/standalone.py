@@ -50,11 +50,6 @@ class StandaloneCluster:
             self._told(name, "(Successfully registered) with master")
         return self
 
-    @property
-    def pids(self) -> list[int]:
-        """Master and workers; executors are below the workers."""
-        return [process.pid for process in self._processes]
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
