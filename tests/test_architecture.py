@@ -150,7 +150,7 @@ ROOMS = {
     "streaming.doctor": room(
         "psutil pydantic rich",
         "streaming.alerts streaming.catalog streaming.config streaming.exceptions "
-        "streaming.java streaming.probe streaming.process streaming.stores streaming.tables "
+        "streaming.java streaming.probe streaming.process streaming.records streaming.stores streaming.tables "
         "streaming.terminal",
     ),
     "streaming.demo": room(

@@ -5,7 +5,7 @@
 --   cluster         its configured name
 --   round           its number; rounds are ordered by it
 --   round_time      time of the newest closed round, by the broker's clock, UTC
---   interval_ms     the probe's interval between rounds
+--   interval_ms     how often rounds come, ms; longer while nothing moves
 --   groups          groups in that round
 --   log_partitions  partitions of __consumer_offsets
 --   held_partitions those blocked by an open transaction: the lag of their groups is unknown

@@ -14,6 +14,7 @@ from streaming.doctor.machine import LookResult
 from streaming.exceptions import SetupError
 from streaming.probe import CheckResult, tried
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
+from streaming.records import rest_interval_ms
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
 from streaming.terminal import counted
@@ -103,7 +104,7 @@ def _fresh(settings: Settings) -> LookResult:
     if age > max(_FRESH_S, thresholds.silent_after_s(rows[0]["interval_ms"])):
         hours = max(0.0, settings.probe.retention_ms / 1000 - age) / 3600
         return "warn", f"{said}: probe or job do not run. See their logs; rounds are kept for another {hours:,.0f} h."
-    if rows[0]["interval_ms"] > settings.probe.interval_ms:
+    if rows[0]["interval_ms"] > rest_interval_ms(settings.probe.interval_ms):
         every, wanted = (f"{ms / 1000:g} s" for ms in (rows[0]["interval_ms"], settings.probe.interval_ms))
         text = f"{said}: rounds come every {every}, not every {wanted}. Raise probe.interval_ms, or watch fewer groups."
         return "warn", text

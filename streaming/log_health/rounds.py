@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from streaming.groups import GapRow, OpenTransactionRow, RoundBroker, RoundRow, Rows
-from streaming.records import SILENT_INTERVALS, Broker, ClosedRound, HeldPartition
+from streaming.records import SILENT_INTERVALS, Broker, ClosedRound, HeldPartition, rest_interval_ms
 from streaming.times import RoundClock, day_of, read_clock
 
 
@@ -62,7 +62,7 @@ def _round_row(item: ClosedRound, cluster: str) -> RoundRow:
         round_time=closed.time,
         event_date=day_of(closed.time),
         closed_time=item.closed_time,
-        interval_ms=closed.interval_ms,
+        interval_ms=rest_interval_ms(closed.interval_ms) if item.rests else closed.interval_ms,
         probe=closed.probe,
         groups=closed.groups,
         events=closed.written,

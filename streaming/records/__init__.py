@@ -112,6 +112,7 @@ from streaming.records.rounds import (
     Round,
     RoundClosed,
     RoundOpened,
+    rest_interval_ms,
 )
 from streaming.records.unreadable import (
     KINDS,
@@ -234,6 +235,7 @@ __all__ = [
     "merge_windows",
     "pack_offsets",
     "partition_key",
+    "rest_interval_ms",
     "row_of",
     "rows_of",
     "topic_key",

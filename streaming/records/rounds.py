@@ -35,6 +35,19 @@ LONGEST_INTERVAL_MS: Final = 600_000
 """Upper limit for a probe's interval: a longer one would delay membership for days, or allow absurd steps."""
 
 
+_REST_ROUNDS: Final = 3
+_LONGEST_REST_MS: Final = 30_000
+
+
+def rest_interval_ms(interval_ms: int) -> int:
+    """How often rounds in which nothing moves are written, ms: each by itself would cost as much as one with news.
+
+    Args:
+        interval_ms: How often they come.
+    """
+    return max(interval_ms, min(_REST_ROUNDS * interval_ms, _LONGEST_REST_MS))
+
+
 class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type", omit_defaults=True):
     """Opens a round: its offset is the round's number, its append time the round's time.
 
@@ -173,6 +186,13 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     source: str = LOG
     known_brokers: dict[str, int] | None = None
 
+    @property
+    def tells_news(self) -> bool:
+        """Whether something moved, as far as the record shows: of groups, brokers, or what holds the log back."""
+        brokers = self.brokers or Brokers(())
+        since = [*(broker.since for broker in (*brokers.up, *brokers.gone)), *(move.time for move in brokers.moves)]
+        return self.events != self.resting or bool(self.holds) or self.time in since
+
 
 Round = RoundOpened | RoundClosed
 
@@ -195,3 +215,8 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     closed_time: int
     elapsed: int
     log_records: int
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing moved since the round before."""
+        return not self.log_records and not self.closed.tells_news

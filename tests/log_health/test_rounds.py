@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import pytest
 
 from streaming.groups import OpenTransactionRow, Rows, decode_reserved, encode_state
 from streaming.log_health import RoundsState, advance_rounds
-from streaming.records import ClosedRound, HeldPartition, decode_closed_rounds, encode_inputs
+from streaming.records import Broker, Brokers, ClosedRound, HeldPartition, decode_closed_rounds, encode_inputs
 from tests.log_health.made_round import SECOND, START, make_round
 
 HOUR = 3_600
@@ -29,6 +30,26 @@ def test_a_closed_round_has_a_row() -> None:
     assert (row.cluster, row.cluster_id, row.round, row.round_time) == ("test", "kafka-cluster-id", 5, START)
     assert (row.event_date, row.closed_time, row.interval_ms, row.probe) == (20_454, START + 350, 10_000, "probe-1")
     assert (row.groups, row.events, row.log_partitions, row.held_partitions, row.log_records) == (4, 9, 50, 1, 1234)
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "records", "more", "told"),
+    [
+        (10_000, 0, {}, 30_000),
+        (2_000, 0, {}, 6_000),
+        (60_000, 0, {}, 60_000),
+        (10_000, 0, {"events": {"0": (5, 7)}, "resting": {"0": (5, 7)}}, 30_000),
+        (10_000, 1, {}, 10_000),
+        (10_000, 0, {"events": {"0": (5, 9)}, "resting": {"0": (5, 7)}}, 10_000),
+        (10_000, 0, {"holds": (HeldPartition(3, START, 5, 6, 1),)}, 10_000),
+        (10_000, 0, {"brokers": Brokers((), (Broker(1, "a", since=START),))}, 10_000),
+    ],
+)
+def test_a_row_tells_how_often_rounds_are_written_which_is_less_often_where_nothing_moves(
+    interval_ms: int, records: int, more: dict[str, Any], told: int
+) -> None:
+    item = msgspec.structs.replace(make_round(5, 0, interval_ms=interval_ms, **more), log_records=records)
+    assert [row.interval_ms for row in advanced([item]).rounds] == [told]
 
 
 def lived(*seconds: int, jumps: Mapping[int, int] = MappingProxyType({}), first: int = 5) -> Rows:

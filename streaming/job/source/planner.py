@@ -34,7 +34,16 @@ from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out, window_ends
 from streaming.lifecycle import room_log
 from streaming.record_batches import ClusterIdentity, RangeReader, UnreadableTopicError
-from streaming.records import LOG, LONGEST_INTERVAL_MS, ROCKETMQ, SILENT_INTERVALS, LogGap, RoundClosed, RoundOpened
+from streaming.records import (
+    LOG,
+    LONGEST_INTERVAL_MS,
+    ROCKETMQ,
+    SILENT_INTERVALS,
+    LogGap,
+    RoundClosed,
+    RoundOpened,
+    rest_interval_ms,
+)
 from streaming.terminal import visible
 
 # A topic shorter than the offsets already read was cut back, or shows an old end right after a change of leaders.
@@ -72,6 +81,7 @@ class Planner:
         self._interval_ms = settings.interval_ms
         self._last_round = clock()
         self._last_without = -math.inf
+        self._rests = False
         self._shorter_since: float | None = None
         self._outages = 0
         self._passed_over: str | None = None
@@ -176,8 +186,11 @@ class Planner:
         self._learn_interval(records)
         most = MostRead(max_rounds or self._settings.max_rounds, self._settings.max_records, self._settings.max_bytes)
         batch = plan_batch(start, records, self._settings.cluster, most, follows)
+        if self._may_wait(batch):
+            return start
         if batch.rounds:
             self._last_round = self._clock()
+            self._rests = batch.rounds[-1].rests
             self._shorter_since = self._passed_over = None
             return named(batch.end, here)
         closed = [closed for record in records if (closed := record.closed(self._settings.cluster)) is not None]
@@ -193,6 +206,15 @@ class Planner:
             if may_read_on and (end := self._read_on(start, here, ends, records)) is not start:
                 return end
         return replace(start, rounds=records[-1].offset + 1, inside=True) if is_full else start
+
+    def _may_wait(self, batch: Batch) -> bool:
+        """Whether rounds wait for each other because nothing moves, as in the newest one that was taken."""
+        if self._target or not self._rests or not batch.rounds or not all(each.rests for each in batch.rounds):
+            return False
+        interval_ms = batch.rounds[-1].closed.interval_ms
+        together_ms = rest_interval_ms(interval_ms)
+        waited_ms = 1000 * (self._clock() - self._last_round)
+        return len(batch.rounds) * interval_ms < together_ms and waited_ms < together_ms + interval_ms
 
     def _read_on(
         self, start: Positions, here: ClusterIdentity, ends: TopicEnds, records: Sequence[RoundRecord]

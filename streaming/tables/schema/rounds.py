@@ -302,7 +302,7 @@ ROUNDS: Final = Table(
         Column(
             "interval_ms",
             INT,
-            "How often rounds come, ms: the probe's interval, or more where one of its last three rounds took longer than two of them",
+            "How often rounds come into this table, ms: the probe's interval, or more where one of its last three rounds took longer than two of them, and at most 30 s where nothing moves: such rounds are written three at a time",
         ),
         Column("probe", STRING, "Id of the probe process"),
         Column("groups", INT, "Groups in the round; idle ones are observed once per heartbeat"),

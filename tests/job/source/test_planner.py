@@ -8,6 +8,7 @@ import pytest
 
 from streaming.events import encode
 from streaming.job.source.positions import INITIAL
+from streaming.records import Broker, Brokers
 from tests.job.source.fake_reader import FakeReader
 from tests.job.source.made_rounds import opened
 from tests.job.source.world import FROM_LOG, SETTINGS, World, rounds_of, told, unreadable_of
@@ -44,6 +45,48 @@ def test_nothing_new_gives_back_the_very_start(world: World) -> None:
     world.reader.append("rounds", 0, encode(opened()))
     world.log(0, 5)
     assert world.planner.latest(end, None) is end
+
+
+def test_rounds_in_which_nothing_moves_wait_until_there_are_three(world: World) -> None:
+    offsets, ends = INITIAL, []
+    for number in range(10):
+        world.now = 10.0 * number
+        world.round(time=1_000_000 + 10_000 * number)
+        after = world.planner.latest(offsets, None)
+        if after is not offsets:
+            ends.append((number, rounds_of(world.planner.tasks(offsets, after))))
+        offsets = after
+    # The first one has news: the beginning of the log. With the second it is known that nothing moves.
+    assert ends == [(0, [0]), (1, [2]), (4, [4, 6, 8]), (7, [10, 12, 14])]
+
+
+@pytest.mark.parametrize("news", ["a record of the log", "an event", "a broker"])
+def test_news_ends_the_wait_of_rounds_in_which_nothing_moved(world: World, news: str) -> None:
+    offsets = INITIAL
+    for _ in range(3):
+        world.round()
+        offsets = world.planner.latest(offsets, None)
+    assert offsets["round"] == 2
+    if news == "a record of the log":
+        world.log(0, 1)
+        world.round()
+    elif news == "an event":
+        world.reader.append("events", 0, b"junk")
+        world.round(events={"0": (1, 2)})
+    else:
+        world.round(brokers=Brokers((Broker(1, "a", since=1_000_006),)))
+    assert rounds_of(world.planner.tasks(offsets, world.planner.latest(offsets, None))) == [4, 6]
+
+
+def test_the_last_rounds_before_a_probe_ends_do_not_wait_for_ever(world: World) -> None:
+    offsets = INITIAL
+    for _ in range(3):
+        world.round()
+        offsets = world.planner.latest(offsets, None)
+    world.now = 39.9
+    assert world.planner.latest(offsets, None) is offsets
+    world.now = 40.0
+    assert world.planner.latest(offsets, None)["round"] == 4
 
 
 def test_no_batch_begins_while_the_source_is_held(world: World, tmp_path: Path) -> None:
@@ -342,6 +385,7 @@ def test_rounds_of_a_cluster_that_shares_the_bus_are_no_news(world: World, caplo
     with caplog.at_level("WARNING"):
         for _ in range(3):
             world.round(cluster="other", log=[1] * 50)
+            world.log(0, 1)
             number = world.round()
             end = world.planner.latest(offsets, 60)
             assert rounds_of(world.planner.tasks(offsets, end)) == [number]
