@@ -2,19 +2,14 @@
 
 Plain dicts, so that every part of Evenkeel can build one. Partitions are any collection of ints with a length: a
 `range` where a strategy gives regular blocks (a million partitions then cost as much as ten), a tuple as decoded from a
-record. Their order does not matter when two assignments are compared.
-Members of large groups hold them in arrays (`PackedPartitions`), so that not every topic needs a tuple.
+record. Their order does not matter when two assignments are compared. A member that has the same partitions of many
+topics has them as `Alike`: a million entries are then two thousand, and the members that nobody looks at cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from dataclasses import dataclass
-from itertools import chain
-from typing import overload
-
-import numpy as np
-import numpy.typing as npt
 
 PartitionId = tuple[str, int]
 """A partition: its topic, and its number."""
@@ -22,14 +17,39 @@ PartitionId = tuple[str, int]
 Partitions = Collection[int]
 """Partition numbers of one topic: a range, a tuple, a list or an integer array's `tolist()`."""
 
-Assignment = dict[str, dict[str, Partitions]]
-"""Partitions by topic by member id. A member without partitions has {} or is missing: both mean the same."""
+Assignment = Mapping[str, Mapping[str, Partitions]]
+"""Partitions by topic by member id, read only. A member without partitions has {} or is missing: both mean the same."""
 
 _NOTHING: dict[str, Partitions] = {}
 
-_Pair = tuple[str, tuple[int, ...]]
 
-_NONE = np.empty(0, dtype=np.int64)
+class Alike(Mapping[str, Partitions]):
+    """The same partitions of each of some topics."""
+
+    __slots__ = ("_partitions", "_topics")
+
+    def __init__(self, topics: Mapping[str, object], partitions: Partitions) -> None:
+        """Take the topics as the keys of a mapping, in order, which several members may share."""
+        self._topics = topics
+        self._partitions = partitions
+
+    def __getitem__(self, topic: str) -> Partitions:
+        self._topics[topic]
+        return self._partitions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._topics)
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def items(self) -> ItemsView[str, Partitions]:
+        """The same as of a dict, which is walked faster."""
+        return dict.fromkeys(self._topics, self._partitions).items()
+
+    def values(self) -> ValuesView[Partitions]:
+        """See `items`."""
+        return dict.fromkeys(self._topics, self._partitions).values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +67,7 @@ def from_topics(members: Mapping[str, Iterable[tuple[str, Partitions]]]) -> Assi
 
     A topic listed twice for one member is joined.
     """
-    result: Assignment = {}
+    result: dict[str, dict[str, Partitions]] = {}
     for member_id, topics in members.items():
         owned: dict[str, Partitions] = {}
         for topic, partitions in topics:
@@ -59,7 +79,7 @@ def from_topics(members: Mapping[str, Iterable[tuple[str, Partitions]]]) -> Assi
 
 def from_pairs(members: Mapping[str, Iterable[tuple[str, int]]]) -> Assignment:
     """Build an assignment from (topic, partition) pairs per member."""
-    result: Assignment = {}
+    result: dict[str, dict[str, Partitions]] = {}
     for member_id, pairs in members.items():
         owned: dict[str, list[int]] = {}
         for topic, partition in pairs:
@@ -116,76 +136,11 @@ def differences(expected: Assignment, actual: Assignment) -> tuple[Difference, .
 
 
 def _same_topics(left: Mapping[str, Partitions], right: Mapping[str, Partitions]) -> bool:
-    return all(_same_partitions(left.get(topic, ()), right.get(topic, ())) for topic in {**left, **right})
+    rest = dict(right.items())
+    alike = all(_same_partitions(partitions, rest.pop(topic, ())) for topic, partitions in left.items())
+    return alike and not any(map(len, rest.values()))
 
 
 def _same_partitions(left: Partitions, right: Partitions) -> bool:
     # The lengths are compared too: a partition listed twice is not the same as listed once.
     return len(left) == len(right) and (left == right or sorted(left) == sorted(right))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedPartitions(Sequence[_Pair]):
-    """A sequence of (topic, (partition, ...)), equal to the tuple of the same pairs; created by `pack`.
-
-    Members that own partitions of the same topics may share one tuple of names. The arrays must not be modified.
-
-    Attributes:
-        topics: Topics in order; one may occur twice.
-        lengths: Number of partitions of each, int64.
-        numbers: Partition numbers of all topics, one topic after the other, int64.
-    """
-
-    topics: tuple[str, ...]
-    lengths: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.topics)
-
-    def __iter__(self) -> Iterator[_Pair]:
-        numbers = self.numbers.tolist()
-        start = 0
-        for topic, length in zip(self.topics, self.lengths.tolist(), strict=True):
-            yield topic, tuple(numbers[start : start + length])
-            start += length
-
-    @overload
-    def __getitem__(self, index: int) -> _Pair: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[_Pair, ...]: ...
-    def __getitem__(self, index: int | slice) -> _Pair | tuple[_Pair, ...]:
-        return tuple(self)[index]
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, PackedPartitions):
-            return (
-                self.topics == other.topics
-                and np.array_equal(self.lengths, other.lengths)
-                and np.array_equal(self.numbers, other.numbers)
-            )
-        return tuple(self) == other if isinstance(other, tuple) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-
-def pack(partitions: Mapping[str, Partitions] | Sequence[tuple[str, Partitions]]) -> PackedPartitions:
-    """Store partitions by topic in arrays.
-
-    Args:
-        partitions: Partitions by topic, as `assign` returns them for a member, or pairs of a topic and its partitions.
-            The order is kept.
-    """
-    if isinstance(partitions, PackedPartitions):
-        return partitions
-    pairs = partitions.items() if isinstance(partitions, Mapping) else partitions
-    if not pairs:
-        return PackedPartitions((), _NONE, _NONE)
-    topics, lists = zip(*pairs, strict=True)
-    each = list(map(len, lists))
-    # Members of large groups usually have one partition of each topic; then nothing need be added up.
-    alone = each.count(1) == len(each)
-    lengths = np.ones(len(each), dtype=np.int64) if alone else np.array(each, dtype=np.int64)
-    size = len(each) if alone else sum(each)
-    return PackedPartitions(topics, lengths, np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=size))

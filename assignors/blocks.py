@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from assignors.assignment import Assignment, Partitions
+from assignors.assignment import Alike, Assignment, Partitions
 from assignors.context import note
 from assignors.model import Subscription, topics_listed
 from assignors.steps import CutIntoBlocks
@@ -39,25 +39,21 @@ def in_blocks(
         topics: Topics in the order of the result, each with a key that topics with the same blocks share.
         blocks_of: Computes the blocks of one topic; called once per key.
     """
-    result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in member_ids}
+    parts: dict[str, list[Alike]] = {member_id: [] for member_id in member_ids}
     alike: dict[Hashable, dict[str, None]] = {}
     position_of: dict[str, int] = {}
     for topic, kind in topics:
         alike.setdefault(kind, {})[topic] = None
         position_of[topic] = len(position_of)
-    several: set[str] = set()
     for names in alike.values():
         for member_id, block in blocks_of(next(iter(names))):
-            if result[member_id]:
-                several.add(member_id)
-                result[member_id].update(dict.fromkeys(names, block))
-            else:
-                result[member_id] = dict.fromkeys(names, block)
-    if len(alike) > 1:
-        for member_id in several:
-            row = result[member_id]
-            result[member_id] = {topic: row[topic] for topic in sorted(row, key=position_of.__getitem__)}
-    return result
+            parts[member_id].append(Alike(names, block))
+    return {member_id: of[0] if len(of) == 1 else _joined(of, position_of) for member_id, of in parts.items()}
+
+
+def _joined(parts: Iterable[Alike], position_of: Mapping[str, int]) -> dict[str, Partitions]:
+    row = dict(chain.from_iterable(part.items() for part in parts))
+    return {topic: row[topic] for topic in sorted(row, key=position_of.__getitem__)}
 
 
 def cut(

@@ -98,7 +98,7 @@ def spend(units: int) -> None:
         work.spend(units)
 
 
-Numbers = Sequence[int] | npt.NDArray[np.int64]
+Numbers = Sequence[int] | npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)

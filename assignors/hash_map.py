@@ -81,7 +81,7 @@ def in_hash_map(codes: Sequence[int]) -> list[int]:
     size, smaller = table_size(len(codes)), _SMALLEST_TABLE
     while smaller < size:
         # The table had this size until it held one key more than three quarters of it.
-        _refuse_trees(codes[: smaller * 3 // 4 + 1], smaller)
+        _buckets(codes[: smaller * 3 // 4 + 1], smaller)
         smaller *= 2
     return _in_table(codes, size)
 
@@ -168,20 +168,18 @@ def _spread(code: int) -> int:
 
 def _in_table(codes: Codes, size: int) -> list[int]:
     """Positions of keys in the iteration order of a table of this size; refuses full buckets."""
-    _refuse_trees(codes, size)
-    if len(codes) < _WORTH_ARRAYS:
+    if len(codes) <= _FULL_BUCKET:
         few = codes.tolist() if isinstance(codes, np.ndarray) else codes
         return sorted(range(len(few)), key=lambda position: _spread(few[position]) & (size - 1))
     order: list[int] = np.argsort(_buckets(codes, size), kind="stable").tolist()
     return order
 
 
-def _refuse_trees(codes: Codes, size: int) -> None:
-    if len(codes) > _FULL_BUCKET and np.bincount(_buckets(codes, size)).max() > _FULL_BUCKET:
+def _buckets(codes: Codes, size: int) -> NDArray[np.int64]:
+    """The bucket of each key in a table of this size; refuses full ones."""
+    spread = np.asarray(codes, dtype=np.uint32)
+    buckets = ((spread ^ (spread >> 16)) & np.uint32(size - 1)).astype(np.int64)
+    if np.bincount(buckets, minlength=1).max() > _FULL_BUCKET:
         reason = "more than eight keys fall into one bucket of a HashMap, whose order is then not reproduced"
         raise CannotTell(reason)
-
-
-def _buckets(codes: Codes, size: int) -> NDArray[np.int64]:
-    spread = np.asarray(codes, dtype=np.uint32)
-    return ((spread ^ (spread >> 16)) & np.uint32(size - 1)).astype(np.int64)
+    return buckets

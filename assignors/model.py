@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from assignors.assignment import Assignment
 from assignors.exceptions import BadGroup
 
-TopicPartitions = Sequence[tuple[str, tuple[int, ...]]]
-"""Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...), a tuple or `PackedPartitions`."""
+TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
+"""Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
 
 # As many as the largest clusters have in total (KRaft: one to two million), and few enough that a wrong number in a
 # line of input leads to an error and does not fill the machine's memory.
 MAX_PARTITIONS = 2_000_000
+
+
+class _Subscriber(Protocol):
+    @property
+    def topics(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,7 @@ class Subscription:
     Attributes:
         member_id: Member id.
         topics: Subscribed topics in the order of the bytes; a topic may occur twice, which some libraries count twice.
-        owned: Owned partitions (v1+) in the order of the bytes; `pack` stores those of a large group in arrays.
+        owned: Owned partitions (v1+) in the order of the bytes.
         generation: Generation in the bytes (v2+); None when absent or negative.
         group_instance_id: `group.instance.id`; None for a dynamic member.
         rack: `client.rack`; None when absent. An empty text counts as absent, except for librdkafka's sticky strategy.
@@ -76,7 +82,7 @@ class Group:
         return self._by_id.get(member_id)
 
 
-def topics_listed(members: Iterable[Subscription]) -> list[tuple[str, ...]]:
+def topics_listed(members: Iterable[_Subscriber]) -> list[tuple[str, ...]]:
     """Topics that each member lists; equal lists are one object, so equal subscriptions are compared once."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     result = []

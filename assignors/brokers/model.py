@@ -8,14 +8,18 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from assignors.exceptions import BadGroup
 from assignors.hash_map import in_hash_order
-from assignors.model import require_counts, require_once
+from assignors.model import require_counts, require_once, topics_listed
 
 _LENGTH = 16
 _SIGN = 1 << 63
@@ -70,8 +74,6 @@ def texts_of(uuids: Iterable[Uuid]) -> list[str]:
 Target = tuple[tuple[str, Sequence[int]], ...]
 """Partitions by topic id, in the order of the record: ((topic id, (partition, ...)), ...)."""
 
-_INT32 = 1 << 31
-
 
 @dataclass(frozen=True, slots=True)
 class ServerTopic:
@@ -118,6 +120,9 @@ class ServerGroup:
             but they still make subscriptions different.
         counts: Partition counts by topic id.
         uuids: Topic ids by their text, including those of targets whose topics are gone.
+        partitions: Partitions of all targets, one topic of a member after the other.
+        lengths: Number of partitions of each of these topics.
+        homogeneous: Whether every member subscribes to all subscribed names (`ModernGroup.subscriptionType`).
         least_work: Units of work that any assignor needs (`assignors.context`): it walks members, topics and targets.
 
     Raises:
@@ -131,7 +136,10 @@ class ServerGroup:
     counts: dict[str, int] = field(init=False, repr=False, compare=False)
     uuids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
     least_work: int = field(init=False, repr=False, compare=False)
-    _subscribed: dict[tuple[str, ...], tuple[Uuid, ...]] = field(init=False, repr=False, compare=False)
+    partitions: NDArray[np.int32] = field(init=False, repr=False, compare=False)
+    lengths: NDArray[np.int32] = field(init=False, repr=False, compare=False)
+    homogeneous: bool = field(init=False, repr=False, compare=False)
+    _subscribed: dict[str, tuple[Uuid, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_once(member.member_id for member in self.members)
@@ -141,26 +149,26 @@ class ServerGroup:
             if len({uuids[topic_id].text for topic_id, _ in member.target}) != len(member.target):
                 message = f"A topic appears twice in the target of member {member.member_id!r}: the broker refuses it."
                 raise BadGroup(message)
-        walked = _check_partitions(self.members) // 4
+        targets = [partitions for member in self.members for _, partitions in member.target]
+        partitions = _int32(list(chain.from_iterable(targets)))
+        walked = partitions.size // 4
         walked += sum(2 + len(member.topics) // 4 + len(member.target) for member in self.members)
         ids = {name: uuids[topic.topic_id] for name, topic in self.topics.items()}
         counts = {ids[name].text: topic.partitions for name, topic in self.topics.items()}
         if len(counts) < len(ids):
             message = "Two topics have one topic id: each topic has its own."
             raise BadGroup(message)
-        subscribed = {
-            names: tuple(ids[name] for name in dict.fromkeys(names) if name in ids)
-            for names in {member.topics for member in self.members}
-        }
+        listed = topics_listed(self.members)
+        lists = {id(names): names for names in listed}
+        existing = {at: tuple(ids[name] for name in dict.fromkeys(of) if name in ids) for at, of in lists.items()}
+        subscribed = {member.member_id: existing[id(names)] for member, names in zip(self.members, listed, strict=True)}
         object.__setattr__(self, "least_work", walked + sum(counts.values()) // 4)
+        object.__setattr__(self, "partitions", partitions)
+        object.__setattr__(self, "lengths", np.fromiter(map(len, targets), dtype=np.int32, count=len(targets)))
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "uuids", uuids)
+        object.__setattr__(self, "homogeneous", len(set(map(frozenset, lists.values()))) <= 1)
         object.__setattr__(self, "_subscribed", subscribed)
-
-    @property
-    def homogeneous(self) -> bool:
-        """Whether every member subscribes to all subscribed names (`ModernGroup.subscriptionType`)."""
-        return len({frozenset(names) for names in self._subscribed}) <= 1
 
     def in_map_order(self) -> list[ServerMember]:
         """Members as the coordinator's HashMap iterates them; raises CannotTell if we cannot follow that order."""
@@ -169,7 +177,7 @@ class ServerGroup:
 
     def subscribed(self, member: ServerMember) -> tuple[Uuid, ...]:
         """Ids of a member's existing topics, in its order, once each."""
-        return self._subscribed[member.topics]
+        return self._subscribed[member.member_id]
 
 
 class _Uuids(dict[str, Uuid]):
@@ -180,14 +188,9 @@ class _Uuids(dict[str, Uuid]):
         return uuid
 
 
-def _check_partitions(members: tuple[ServerMember, ...]) -> int:
-    """Refuse partitions that are not int32; returns the number of partitions in all targets."""
-    lists = [partitions for member in members for _, partitions in member.target]
-    size = sum(map(len, lists))
-    if set(map(type, chain.from_iterable(lists))) <= {int}:
-        lowest = min(chain.from_iterable(lists), default=0)
-        highest = max(chain.from_iterable(lists), default=0)
-        if -_INT32 <= lowest <= highest < _INT32:
-            return size
+def _int32(partitions: list[int]) -> NDArray[np.int32]:
+    if set(map(type, partitions)) <= {int}:
+        with suppress(OverflowError):
+            return np.array(partitions, dtype=np.int32)
     message = "A partition of a previous target is not an int32 number, which no record can contain."
     raise BadGroup(message)

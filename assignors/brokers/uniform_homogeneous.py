@@ -7,8 +7,8 @@ of pieces, and each member takes a slice of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -43,31 +43,28 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
     topics = [subscribed[position].text for position in in_set]
     if not topics:
         return result
-    had: dict[str, list[Sequence[int]]] = {topic_id: [] for topic_id in topics}
-    for member in group.members:
-        for topic_id, partitions in member.target:
-            of_topic = had.get(group.uuids[topic_id].text)
-            if of_topic is not None:
-                of_topic.append(partitions)
-    rest: list[_Piece] = []
-    distinct: dict[str, bool] = {}
-    for topic_id, lists in had.items():
-        free, distinct[topic_id] = _unassigned(group.counts[topic_id], lists)
-        rest.append((topic_id, free))
+    rest, distinct = _unassigned(group, topics)
     quota, extras = divmod(sum(group.counts[topic_id] for topic_id in topics), len(order))
     unfilled: list[tuple[str, int]] = []
+    ends = np.cumsum(group.lengths).tolist()
+    of_member = dict(zip(result, accumulate((len(member.target) for member in group.members), initial=0), strict=False))
     log = notes()
     if log is not None:
         log.append(Shares(quota * len(order) + extras, len(order)))
     for position, member in enumerate(order):
         member_id, extra = member.member_id, extras > 0
         lack = quota + extra
-        for topic_id, partitions in _in_map_order(group, member):
+        for topic_id, at in _in_map_order(group, member):
             if topic_id not in distinct:
                 continue
+            partitions = member.target[at][1]
             kept = partitions if distinct[topic_id] else list(dict.fromkeys(partitions))
             if len(kept) > lack:
-                walked = _in_set_order(kept, len(partitions))
+                end = ends[of_member[member_id] + at]
+                numbers = group.partitions[end - len(partitions) : end] if kept is partitions else np.array(kept)
+                # A number is its own hash code.
+                in_set = in_hash_set(numbers.astype(np.uint32), len(partitions))
+                walked = list(map(numbers.tolist().__getitem__, in_set))
                 kept = walked[:lack]
                 rest.append((topic_id, walked[lack:]))
                 if log is not None:
@@ -87,33 +84,34 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
     return result
 
 
-def _unassigned(count: int, lists: Sequence[Sequence[int]]) -> tuple[Sequence[int], bool]:
-    """Partitions of a topic that are in none of these lists, ascending; and whether none is in two of them."""
-    if not lists:
-        return range(count), True
-    size = sum(map(len, lists))
-    partitions = np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=size)
-    taken = np.zeros(count, dtype=bool)
-    taken[partitions[(partitions >= 0) & (partitions < count)]] = True
-    free: list[int] = np.flatnonzero(~taken).tolist()
-    return free, count - len(free) == size
+def _unassigned(group: ServerGroup, topics: Sequence[str]) -> tuple[list[_Piece], dict[str, bool]]:
+    """Partitions of each topic that are in no target, ascending; and whether all that are exist and are in one."""
+    row = {topic_id: position for position, topic_id in enumerate(topics)}
+    texts = (group.uuids[topic_id].text for member in group.members for topic_id, _ in member.target)
+    # Other topics come last, with no partitions.
+    rows = np.array([row.get(text, len(topics)) for text in texts], dtype=np.int32)
+    counts = np.array([*(group.counts[topic_id] for topic_id in topics), 0], dtype=np.int32)
+    base = np.cumsum(counts, dtype=np.int32) - counts
+    of_each = np.repeat(rows, group.lengths)
+    places = base.take(of_each) + group.partitions
+    exist = (group.partitions >= 0) & (group.partitions < counts.take(of_each))
+    free = np.ones(int(counts.sum()), dtype=bool)
+    free[places if exist.all() else places[exist]] = False
+    listed = np.bincount(rows, weights=group.lengths, minlength=len(topics)).tolist()
+    rest: list[_Piece] = []
+    distinct = {}
+    for topic_id, of_topic, size in zip(topics, np.split(free, base[1:-1]), listed, strict=False):
+        left: Sequence[int] = np.flatnonzero(of_topic).tolist() if size else range(of_topic.size)
+        rest.append((topic_id, left))
+        distinct[topic_id] = of_topic.size - len(left) == size
+    return rest, distinct
 
 
-def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:
-    """The member's target in the iteration order of its HashMap (`Assignment.fromRecord`)."""
-    if len(member.target) < 2:
-        for topic_id, partitions in member.target:
-            yield group.uuids[topic_id].text, partitions
-        return
+def _in_map_order(group: ServerGroup, member: ServerMember) -> list[tuple[str, int]]:
+    """Topics of a member's target and their places in it, as its HashMap iterates them (`Assignment.fromRecord`)."""
     uuids = [group.uuids[topic_id] for topic_id, _ in member.target]
-    for position in in_hash_map([uuid.code for uuid in uuids]):
-        yield uuids[position].text, member.target[position][1]
-
-
-def _in_set_order(partitions: Sequence[int], listed: int) -> list[int]:
-    """Partitions in the iteration order of `new HashSet<>(list)`; a number is its own hash code."""
-    codes = np.fromiter(partitions, dtype=np.int64, count=len(partitions)).astype(np.uint32)
-    return list(map(partitions.__getitem__, in_hash_set(codes, listed)))
+    order = in_hash_map([uuid.code for uuid in uuids]) if len(uuids) > 1 else range(len(uuids))
+    return [(uuids[at].text, at) for at in order]
 
 
 def _fill(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from assignors import Assignment, Group, PartitionRacks, Subscription, pack, to_pairs
+from assignors import Assignment, Group, PartitionRacks, Subscription, to_pairs
 from assignors.clients.sticky.claims import write_sticky
 from tests.assignors.random_groups import RACKS, names, random_ids
 from tests.oracle.java_assignors import Case
@@ -173,7 +173,7 @@ def _subscription(random: Random, strategy: str, member: _Member, *, tidy: bool)
     return Subscription(
         member.member_id,
         member.topics,
-        owned=(pack(held) if random.random() < 0.5 else held) if cooperative else (),
+        owned=held if cooperative else (),
         generation=None if generation is None or generation < 0 else generation,
         group_instance_id=member.instance,
         rack=member.rack,

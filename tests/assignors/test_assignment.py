@@ -1,29 +1,19 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from random import Random
-
 import pytest
 
 from assignors import (
     Assignment,
-    CannotTell,
     Difference,
-    Group,
-    LeaderWouldFail,
-    Subscription,
-    assign,
     counts,
     differences,
     from_pairs,
     from_topics,
     owners,
-    pack,
     same,
     to_pairs,
 )
-from tests.assignors.sticky_chains import chain
-from tests.oracle.java_assignors import Case
+from assignors.assignment import Alike
 
 
 def test_a_topic_that_stands_twice_in_a_record_is_joined() -> None:
@@ -75,73 +65,32 @@ def test_the_same_assignment_has_no_differences() -> None:
     assert differences({"a": {"t": range(2)}}, {"a": {"t": (1, 0)}}) == ()
 
 
-PAIRS = (("b", (3, 1)), ("a", ()), ("b", (7,)))
+def test_the_same_partitions_of_many_topics_read_like_a_dict_of_them() -> None:
+    plain = {"b": (3, 1), "a": (3, 1)}
+    alike = Alike(dict.fromkeys(("b", "a")), (3, 1))
+
+    assert (alike == plain, plain == alike, alike == {"b": (3, 1)}) == (True, True, False)
+    assert (list(alike), len(alike), "a" in alike, "c" in alike) == (["b", "a"], 2, True, False)
+    assert (list(alike.items()), list(alike.values())) == (list(plain.items()), list(plain.values()))
+    assert (alike["a"], alike.get("c", ())) == ((3, 1), ())
+    with pytest.raises(KeyError, match="c"):
+        alike["c"]
 
 
-def test_packed_partitions_are_the_pairs_in_their_order() -> None:
-    packed = pack(PAIRS)
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        ({"b": (1, 3), "a": (3, 1), "c": ()}, True),
+        ({"b": (1, 3)}, False),
+        ({"b": (1, 3), "a": (3, 1), "c": (0,)}, False),
+        ({"b": (1, 3), "a": (3,)}, False),
+    ],
+)
+def test_a_member_has_the_same_whether_as_a_dict_or_not(other: dict[str, tuple[int, ...]], is_same: bool) -> None:
+    alike = Alike({"b": None, "a": None}, (3, 1))
 
-    assert (packed.topics, packed.lengths.tolist(), packed.numbers.tolist()) == (("b", "a", "b"), [2, 0, 1], [3, 1, 7])
-    assert tuple(packed) == PAIRS
-    assert (len(packed), packed[0], packed[-1], packed[1:]) == (3, PAIRS[0], PAIRS[-1], PAIRS[1:])
-    assert all(type(number) is int for _, numbers in packed for number in numbers)
-
-
-def test_packed_partitions_equal_and_hash_as_the_tuple_of_the_pairs() -> None:
-    assert pack(PAIRS) == PAIRS
-    plain: object = PAIRS
-    assert plain == pack(PAIRS)
-    assert pack(PAIRS) == pack(PAIRS)
-    assert hash(pack(PAIRS)) == hash(PAIRS)
-    assert pack(PAIRS) != PAIRS[:2]
-    assert pack(PAIRS) != pack((("b", (3,)), ("a", (1,)), ("b", (7,))))
-    assert pack(PAIRS) != "b"
-    assert not pack(())
-
-
-def test_a_group_with_packed_partitions_equals_the_one_with_pairs() -> None:
-    member = Subscription("m", ("a", "b"), owned=PAIRS)
-
-    assert replace(member, owned=pack(PAIRS)) == member
-
-
-def test_what_was_assigned_can_be_packed_as_it_is() -> None:
-    group = Group((Subscription("m", ("a", "b")), Subscription("n", ("a",))), {"a": 4, "b": 2})
-    assigned = assign("range", group)
-
-    assert pack(assigned["m"]) == (("a", (0, 1)), ("b", (0, 1)))
-    assert pack(pack(assigned["n"])) == (("a", (2, 3)),)
-
-
-# test_sticky_java_fuzz.py tests both forms with Java's releases.
-@pytest.mark.parametrize("library", ["librdkafka", "kafka-python"])
-def test_packed_and_plain_partitions_give_the_same_assignment(library: str) -> None:
-    random = Random(f"packed {library}")
-    compared = 0
-
-    def decide(case: Case) -> Assignment | None:
-        nonlocal compared
-        packed, plain = (
-            _decided(replace(case.group, members=tuple(members)), library)
-            for members in (
-                (replace(member, owned=pack(member.owned)) for member in case.group.members),
-                (replace(member, owned=tuple(member.owned)) for member in case.group.members),
-            )
-        )
-        assert packed == plain
-        compared += 1
-        return None if isinstance(packed, str) else packed
-
-    while compared < 300:
-        for _ in chain(random, "cooperative-sticky", decide):
-            pass
-
-
-def _decided(group: Group, library: str) -> Assignment | str:
-    try:
-        return assign("cooperative-sticky", group, library)
-    except (CannotTell, LeaderWouldFail) as error:
-        return error.reason
+    assert same({"m": alike}, {"m": other}) == is_same
+    assert same({"m": other}, {"m": alike}) == is_same
 
 
 def test_two_owners_of_one_partition_are_no_difference_in_whatever_order() -> None:

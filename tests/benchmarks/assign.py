@@ -13,11 +13,11 @@ import subprocess
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec
 
-from assignors import Assignment, Group, Subscription, assign, pack
+from assignors import Assignment, Group, Subscription, assign
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
 from streaming.jars import classpath
 from streaming.java import find_java
@@ -132,10 +132,7 @@ def _clients(size: Size, say: Say) -> list[Figure]:
     figure, first = timed(size.name, client_group(size), size.full_aim, 0)
     figures = [figure]
     if size.joins:
-        group = client_group(size, first)
-        packed = replace(group, members=tuple(replace(member, owned=pack(member.owned)) for member in group.members))
-        figures.append(timed("  one member joins", packed, size.join_aim, 1)[0])
-        figures.append(timed("  the same, owned partitions as tuples", group, size.join_aim, 1)[0])
+        figures.append(timed("  one member joins", client_group(size, first), size.join_aim, 1)[0])
     return figures
 
 

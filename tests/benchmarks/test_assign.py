@@ -20,7 +20,6 @@ def test_ours_is_timed_on_the_group_on_which_java_is_timed() -> None:
     assert [figure.name for figure in clients] == [
         "cooperative-sticky, 5 members x 24 partitions, different subscriptions",
         "  one member joins",
-        "  the same, owned partitions as tuples",
     ]
     assert [figure.name for figure in brokers] == [
         "server-uniform, 5 members x 24 partitions, different subscriptions",

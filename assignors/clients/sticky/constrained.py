@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,11 +78,11 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
     """
     members = len(indexed.members)
     quotas = _Quotas(indexed.total // members, -(-indexed.total // members), indexed.total % members)
-    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
+    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int32)
     kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
     note(lambda: [_shares(indexed)])
     note_kept(list(kept), in_racks=racks is not None)
-    free = np.flatnonzero(unassigned(indexed, kept, np.arange(len(indexed.topics))))
+    free = np.flatnonzero(unassigned(indexed, kept, np.arange(len(indexed.topics)))).astype(np.int32)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     quotas.exact.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
@@ -102,7 +103,7 @@ def _keep(
     indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, quotas: _Quotas, revoked: Ids, *, sorts_owned: bool
 ) -> list[Ids]:
     """Let every member keep as many of its partitions as it may, in the order of the leader's map."""
-    multi = np.array(sorted(claims.multi), dtype=np.int64)
+    multi = np.array(sorted(claims.multi), dtype=np.int32)
     kept = []
     for member, claimed in enumerate(claims.owned):
         owned = claimed
@@ -134,7 +135,7 @@ def _keep(
     return kept
 
 
-def unassigned(indexed: IndexedGroup, kept: list[Ids], ranks: Ids) -> npt.NDArray[np.bool_]:
+def unassigned(indexed: IndexedGroup, kept: list[Ids], ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
     """Whether each partition is free: all minus the kept ones, as Java computes it: both sorted, walked in parallel.
 
     A kept partition that does not exist, or is kept twice, is never met on the walk. It and all kept ones after it stay
@@ -204,8 +205,8 @@ def _deal_by_racks(
             takers.append(member)
     note(lambda: [Note("given", "rack", list(zip(taken, takers, strict=True)))])
     if taken:
-        placed.append((np.array(taken, dtype=np.int64), np.array(takers, dtype=np.int64)))
-    return np.array(left, dtype=np.int64)
+        placed.append((np.array(taken, dtype=np.int32), np.array(takers, dtype=np.int32)))
+    return np.array(left, dtype=np.int32)
 
 
 def _deal(
@@ -215,8 +216,8 @@ def _deal(
 
     With `may_steal`, as before 3.0, members that stay below the quota take partitions from others afterwards.
     """
-    under = np.array(quotas.under, dtype=np.int64)
-    needs = quotas.low - np.array([sizes[member] for member in quotas.under], dtype=np.int64)
+    under = np.array(quotas.under, dtype=np.int32)
+    needs = quotas.low - np.array([sizes[member] for member in quotas.under], dtype=np.int32)
     needed = int(needs.sum())
     if needed > free.size and not may_steal:
         raise LeaderWouldFail(_UNFILLED)
@@ -227,7 +228,7 @@ def _deal(
     if rest.size:
         # Members reach the quota in the order of the turns.
         reached = under[np.argsort(needs, kind="stable")]
-        queue = np.concatenate((np.array(quotas.exact, dtype=np.int64), reached))
+        queue = np.concatenate((np.array(quotas.exact, dtype=np.int32), reached))
         if rest.size > queue.size:
             raise LeaderWouldFail(_NOBODY_LEFT if may_steal else _NO_MORE)
         placed.append((rest, queue[: rest.size]))
@@ -301,7 +302,7 @@ def _transfers(ids: Ids, takers: Ids, revoked: Ids, multi: set[int], *, own_coun
     if not own_count:
         changed &= source != takers
     if multi:
-        changed |= np.isin(ids, np.array(sorted(multi), dtype=np.int64))
+        changed |= np.isin(ids, np.array(sorted(multi), dtype=np.int32))
     return dict(zip(ids[changed].tolist(), takers[changed].tolist(), strict=True))
 
 
@@ -314,8 +315,8 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
     members = len(indexed.members)
     spend(indexed.total)
     quotas = _Quotas(indexed.total // members, -(-indexed.total // members), 0)
-    multi = np.array(sorted(claims.multi), dtype=np.int64)
-    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
+    multi = np.array(sorted(claims.multi), dtype=np.int32)
+    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int32)
     free = np.ones(revoked.size, dtype=bool)
     kept: list[Ids] = []
     at_high: deque[int] = deque()
@@ -336,7 +337,8 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
     note_kept(list(kept), in_racks=False)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
-    _deal(np.flatnonzero(free[: indexed.total]), quotas, [ids.size for ids in kept], placed, may_steal=True)
+    left = np.flatnonzero(free[: indexed.total]).astype(np.int32)
+    _deal(left, quotas, [ids.size for ids in kept], placed, may_steal=True)
     lists, transfers = _dealt(kept, placed, revoked, claims.multi, own_count=True)
     for member in quotas.under:
         while lists[member].size < quotas.low:

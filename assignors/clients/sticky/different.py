@@ -49,7 +49,7 @@ def general(
     if not sound:
         note(lambda: [Note("untold", "members claim partitions that do not exist, or that two of them own")])
     partitions = potential.in_order(indexed)
-    listed = np.array(partitions, dtype=np.int64)
+    listed = np.array(partitions, dtype=np.int32)
     free = unassigned(indexed, kept, np.argsort(potential.topics_in_order()))
     task = Task([ids.tolist() for ids in kept], previous, partitions, listed[free[listed]].tolist(), revocation)
     balancing = (
@@ -57,7 +57,7 @@ def general(
         if sound
         else BalancingStepByStep(indexed, potential, task, racks, claims)
     )
-    return Dealt([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in balancing.result()], None)
+    return Dealt([np.fromiter(ids, dtype=np.int32, count=len(ids)) for ids in balancing.result()], None)
 
 
 def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:
@@ -86,7 +86,7 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
     partitions = _spread(indexed, existing, previous) if by_size and newest else potential.in_order(indexed)
     task = Task.keeping(indexed, potential, existing, previous, partitions)
     result = Balancing(indexed, potential, task, None).result()
-    return Dealt([np.fromiter(listed, dtype=np.int64, count=len(listed)) for listed in result], None)
+    return Dealt([np.fromiter(listed, dtype=np.int32, count=len(listed)) for listed in result], None)
 
 
 def _identical(potential: Potential) -> bool:

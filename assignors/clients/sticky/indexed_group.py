@@ -12,17 +12,17 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from assignors.assignment import Assignment, Partitions, pack
+from assignors.assignment import Alike, Assignment, Partitions
 from assignors.context import spend
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_order
 from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
 
-Ids = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int32]
 """Partition ids; their order may matter."""
 
-_NONE: Ids = np.empty(0, dtype=np.int64)
+_NONE: Ids = np.empty(0, dtype=np.int32)
 
 
 class IndexedGroup:
@@ -92,14 +92,14 @@ class IndexedGroup:
         self.topics = topics
         self.index = {topic: position for position, topic in enumerate(topics)}
         self.counts = [group.partitions_per_topic[topic] for topic in topics]
-        self._counts = np.array(self.counts, dtype=np.int64)
-        self._base = np.zeros(len(topics) + 1, dtype=np.int64)
+        self._counts = np.array(self.counts, dtype=np.int32)
+        self._base = np.zeros(len(topics) + 1, dtype=np.int32)
         np.cumsum(self._counts, out=self._base[1:])
         self.base: list[int] = self._base.tolist()
         self.total = self.base[-1]
         self.phantoms: list[tuple[int, int]] = []
         self._phantom_ids: dict[tuple[int, int], int] = {}
-        self._row_of = np.repeat(np.arange(len(topics), dtype=np.int64), self._counts)
+        self._row_of = np.repeat(np.arange(len(topics), dtype=np.int32), self._counts)
         self._names: dict[bytes, dict[str, None]] = {}
         self._alone = _Alone()
 
@@ -134,18 +134,23 @@ class IndexedGroup:
 
     def ids_of_each(self, claims: Iterable[TopicPartitions]) -> list[Ids]:
         """The same for each member's claims."""
-        packed = [pack(claimed) for claimed in claims]
-        sizes = np.fromiter((claimed.numbers.size for claimed in packed), dtype=np.int64, count=len(packed))
-        rows = self._rows([claimed.topics for claimed in packed])
-        lengths = _joined([claimed.lengths for claimed in packed])
-        numbers = _joined([claimed.numbers for claimed in packed])
-        spend((numbers.size + lengths.size) // 2)
-        if lengths.size != numbers.size or (lengths != 1).any():
-            rows = np.repeat(rows, lengths)
+        names: list[tuple[str, ...]] = []
+        lengths: list[int] = []
+        listed: list[int] = []
+        for claimed in claims:
+            topics = []
+            for topic, partitions in claimed:
+                topics.append(topic)
+                lengths.append(len(partitions))
+                listed += partitions
+            names.append(tuple(topics))
+        spend((len(listed) + len(lengths)) // 2)
+        numbers = np.array(listed, dtype=np.int32)
+        members = np.repeat(np.repeat(np.arange(len(names)), list(map(len, names))), lengths)
+        rows = np.repeat(self._rows(names), lengths)
         if rows.min(initial=0) < 0:
             exist = rows >= 0
-            sizes = np.bincount(np.repeat(np.arange(len(packed)), sizes)[exist], minlength=len(packed))
-            rows, numbers = rows[exist], numbers[exist]
+            members, rows, numbers = members[exist], rows[exist], numbers[exist]
         ids: Ids = self._base[rows] + numbers
         beyond = (numbers < 0) | (numbers >= self._counts[rows])
         if beyond.any():
@@ -153,9 +158,8 @@ class IndexedGroup:
             for at in np.flatnonzero(beyond).tolist():
                 ids[at] = self._phantom(int(rows[at]), int(numbers[at]))
             known = self._row_of.size - self.total
-            self._row_of = np.append(self._row_of, [row for row, _ in self.phantoms[known:]]).astype(np.int64)
-        stops = np.cumsum(sizes).tolist()
-        return [ids[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+            self._row_of = np.append(self._row_of, np.array([row for row, _ in self.phantoms[known:]], dtype=np.int32))
+        return np.split(ids, np.cumsum(np.bincount(members, minlength=len(names)))[:-1])
 
     def existing(
         self, newest: Mapping[tuple[str, int], int], before: Mapping[tuple[str, int], int]
@@ -190,7 +194,7 @@ class IndexedGroup:
             if listed is not last and listed != last:
                 known_rows = known.get(listed)
                 if known_rows is None:
-                    known_rows = np.array([self.index.get(name, -1) for name in listed], dtype=np.int64)
+                    known_rows = np.array([self.index.get(name, -1) for name in listed], dtype=np.int32)
                     known[listed] = known_rows
                 last, rows = listed, known_rows
             found.append(rows)
@@ -198,11 +202,11 @@ class IndexedGroup:
 
     def topics_of(self, ids: Ids) -> Ids:
         """Topic index of each id."""
-        return self._row_of[ids]
+        return self._row_of.take(ids)
 
     def numbers_of(self, ids: Ids, rows: Ids) -> Ids:
         """Partition number of each id, given its topic index."""
-        numbers: Ids = ids - self._base[rows]
+        numbers: Ids = ids - self._base.take(rows)
         if self.phantoms:
             for at in np.flatnonzero(ids >= self.total).tolist():
                 numbers[at] = self.phantoms[int(ids[at]) - self.total][1]
@@ -217,51 +221,42 @@ class IndexedGroup:
 
     def assignment(self, lists: Sequence[Ids]) -> Assignment:
         """Convert the members' ids to an assignment; members in record order, topics sorted."""
-        result: Assignment = {member_id: {} for member_id in self._record_order}
+        result: dict[str, Mapping[str, Partitions]] = {member_id: {} for member_id in self._record_order}
+        ids = _joined(list(map(np.sort, lists)))
+        rows = self.topics_of(ids)
+        numbers = self.numbers_of(ids, rows)
         sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
-        members, rows, numbers = self._sorted(lists, sizes)
-        if not rows.size:
+        if int(ids.max(initial=-1)) >= self.total:
+            order = np.lexsort((numbers, rows, np.repeat(np.arange(len(lists)), sizes)))
+            rows, numbers = rows[order], numbers[order]
+        held = np.flatnonzero(sizes)
+        if not held.size:
             return result
+        stops = np.cumsum(sizes)[held]
+        starts = stops - sizes[held]
         # A run is one topic of one member. If a member has as many runs as partitions, it has one partition of each
         # topic.
-        same_member = members[1:] == members[:-1]
-        begins_run = np.ones(rows.size + 1, dtype=bool)
-        begins_run[1:-1] = (rows[1:] != rows[:-1]) | ~same_member
-        runs = np.bincount(members[begins_run[:-1]], minlength=len(lists))
-        steps = np.bincount(members[1:][(numbers[1:] != numbers[:-1]) & same_member], minlength=len(lists))
-        stop = 0
-        for member, size, of_member, varied in zip(
-            self.members, sizes.tolist(), runs.tolist(), steps.tolist(), strict=True
+        begins_run, varies = np.ones((2, rows.size), dtype=bool)
+        begins_run[1:] = rows[1:] != rows[:-1]
+        begins_run[starts] = True
+        runs = np.add.reduceat(begins_run, starts, dtype=np.int64)
+        varies[1:] = numbers[1:] != numbers[:-1]
+        varies[starts] = False
+        varied = np.logical_or.reduceat(varies, starts)
+        for member, start, stop, of_member, differ in zip(
+            held.tolist(), starts.tolist(), stops.tolist(), runs.tolist(), varied.tolist(), strict=True
         ):
-            start, stop = stop, stop + size
-            if not size:
-                continue
-            if size == of_member:
-                topics = self._one_of_each(rows[start:stop], numbers[start:stop], alike=not varied)
+            mine = rows[start:stop], numbers[start:stop]
+            if of_member == stop - start:
+                topics = self._one_of_each(*mine, alike=not differ)
             else:
-                bounds = np.flatnonzero(begins_run[start : stop + 1]).tolist()
-                topics = self._several_of_each(rows[start:stop], numbers[start:stop], bounds)
-            result[member.member_id] = topics
+                topics = self._several_of_each(*mine, np.flatnonzero(begins_run[start:stop]).tolist())
+            result[self.members[member].member_id] = topics
         return result
-
-    def _sorted(self, lists: Sequence[Ids], sizes: Ids) -> tuple[Ids, Ids, Ids]:
-        """Member, topic index and number of all ids, sorted by these three."""
-        ids = _joined(lists)
-        members = np.repeat(np.arange(len(lists)), sizes)
-        if self.phantoms and int(ids.max(initial=0)) >= self.total:
-            rows = self.topics_of(ids)
-            numbers = self.numbers_of(ids, rows)
-            order = np.lexsort((numbers, rows, members))
-            return members, rows[order], numbers[order]
-        if ((ids[1:] < ids[:-1]) & (members[1:] == members[:-1])).any():
-            bases = members * self.total
-            ids = np.sort(ids + bases) - bases
-        rows = self._row_of[ids]
-        return members, rows, ids - self._base[rows]
 
     def assignment_of_sets(self, sets: Iterable[Collection[int]]) -> Assignment:
         """The same from ordered sets."""
-        return self.assignment([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in sets])
+        return self.assignment([np.fromiter(ids, dtype=np.int32, count=len(ids)) for ids in sets])
 
     def pairs(self, lists: Sequence[Ids]) -> dict[str, list[tuple[str, int]]]:
         """Convert the members' ids to pairs in their order; members in record order."""
@@ -273,20 +268,21 @@ class IndexedGroup:
             result[member.member_id] = list(zip(names, numbers.tolist(), strict=True))
         return result
 
-    def _one_of_each(self, rows: Ids, numbers: Ids, *, alike: bool) -> dict[str, Partitions]:
+    def _one_of_each(self, rows: Ids, numbers: Ids, *, alike: bool) -> Mapping[str, Partitions]:
         """One partition of each of some topics. Names and numbers recur from member to member, so they are shared."""
         key = rows.tobytes()
         names = self._names.get(key)
         if names is None:
             names = self._names[key] = dict.fromkeys(self.topics[row] for row in rows.tolist())
         if alike:
-            return dict.fromkeys(names, self._alone[int(numbers[0])])
+            return Alike(names, self._alone[int(numbers[0])])
         return dict(zip(names, map(self._alone.__getitem__, numbers.tolist()), strict=True))
 
-    def _several_of_each(self, rows: Ids, numbers: Ids, bounds: Sequence[int]) -> dict[str, Partitions]:
-        names = map(self.topics.__getitem__, rows[bounds[:-1]].tolist())
+    def _several_of_each(self, rows: Ids, numbers: Ids, begins: Sequence[int]) -> dict[str, Partitions]:
+        names = map(self.topics.__getitem__, rows[begins].tolist())
         listed = tuple(numbers.tolist())
-        return {name: listed[begin:end] for name, (begin, end) in zip(names, pairwise(bounds), strict=True)}
+        bounds = pairwise([*begins, len(listed)])
+        return {name: listed[begin:end] for name, (begin, end) in zip(names, bounds, strict=True)}
 
     def _phantom(self, row: int, number: int) -> int:
         known = self._phantom_ids.get((row, number))

@@ -187,4 +187,4 @@ def _without(ids: Ids, held_back: set[int]) -> Ids:
             held_back.remove(partition)
         else:
             result.append(partition)
-    return np.array(result, dtype=np.int64)
+    return np.array(result, dtype=np.int32)

@@ -154,7 +154,7 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
         note(lambda: [Believed(indexed, existing, list(map(said_in_subscription, members)), "partition")])
         task = Task.keeping(indexed, potential, existing, previous, partitions, in_racks)
         dealt = algorithm(indexed, potential, task, in_racks).result()
-        of_order = result | _adjusted(indexed, members, dealt)
+        of_order = {**result, **_adjusted(indexed, members, dealt)}
         if of_order not in results:
             results.append(of_order)
     if len(results) > 1:

@@ -59,7 +59,7 @@ class Task:
             partitions: As the attribute.
             racks: Racks, if they matter.
         """
-        owned = [np.array(ids, dtype=np.int64) for ids in existing]
+        owned = [np.array(ids, dtype=np.int32) for ids in existing]
         kept, revocation = keep(indexed, potential, owned, racks)
         current = [ids.tolist() for ids in kept]
         taken = set(chain.from_iterable(current))
