@@ -38,10 +38,11 @@ from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
 from streaming.groups.load.rates import void_topic
 from streaming.groups.modern.kind import MODERN
 from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
-from streaming.groups.rows import LOG, MemberRow, Rows
+from streaming.groups.rows import MemberRow, Rows
 from streaming.groups.seen.take_in import process_seen
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
 from streaming.records import (
+    LOG,
     AnyObservation,
     CommitWindow,
     Compacted,

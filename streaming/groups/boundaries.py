@@ -30,7 +30,7 @@ from streaming.groups.classic.before import note_commits
 from streaming.groups.classic.cost import end_by_commits, end_by_decision, is_complete, note_commit
 from streaming.groups.classic.membership import generation_column
 from streaming.groups.context import Context
-from streaming.groups.delayed import NewestTimes, Stopped, bounds, with_seconds
+from streaming.groups.delayed import Stopped, bounds, with_seconds
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.load.rates import void_window
@@ -142,7 +142,7 @@ def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[
     Returns:
         What goes on waiting: decisions whose coordinator had moved after the round looked who it was.
     """
-    newest = NewestTimes(state.round_opened, state.round_closed)
+    newest = state.newest_round
     waiting: list[Stopped] = []
     for stopped in state.stopped:
         causes = stopped.row.causes or ()

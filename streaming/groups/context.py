@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from assignors import BadStrategy, CustomStrategies, CustomStrategy, at_most, custom_strategies
 from assignors.rocketmq import MessageQueue
 from streaming.exceptions import SetupError
-from streaming.groups.rows import LOG, Rows
-from streaming.records import GroupObservation
+from streaming.groups.rows import Rows, partition_column
+from streaming.records import LOG, GroupObservation
+from streaming.times import day_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,22 @@ class Context:
     rows: Rows
     source: str = LOG
     made: tuple[int | None, int | None] = (None, None)
+
+    def of_a_decision(
+        self, decision: int, log_partition: int, record_time: int, incarnation: int, generation: int | None
+    ) -> dict[str, Any]:
+        """The columns that every row about a decision has; the arguments are those of its record."""
+        return {
+            "cluster": self.config.cluster,
+            "group_id": self.group,
+            "decision": decision,
+            "source": self.source,
+            "log_partition": partition_column(log_partition),
+            "record_time": record_time,
+            "event_date": day_of(record_time),
+            "incarnation": incarnation,
+            "generation": generation,
+        }
 
     @property
     def is_seen(self) -> bool:

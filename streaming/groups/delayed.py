@@ -23,8 +23,8 @@ from typing import Final
 import msgspec
 
 from streaming.groups.lag.partitions import offsets_of
-from streaming.groups.lag.state import PartitionState
-from streaming.groups.rows import ChurnRow
+from streaming.groups.lag.state import PartitionState, RoundTimes
+from streaming.groups.rows import MOST, ChurnRow
 from streaming.records import GroupObservation
 
 CLOCKS_MS: Final = 60_000
@@ -44,9 +44,6 @@ NO_ROUND: Final = "no_round"
 NOT_SHOWN: Final = "high_watermark_unknown"
 OTHER_LOG: Final = "other_log"
 SEEN_ONLY: Final = "seen_only"
-
-# The tables hold int64.
-_MOST: Final = 2**63 - 1
 
 MOST_MS: Final = 2**53
 """Limit of sums of times, ms. Anyone with write access to the log can write absurd timestamps; state and tables hold
@@ -81,14 +78,7 @@ class Stopped(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     stops: dict[str, dict[int, Stop]]
 
 
-class NewestTimes(msgspec.Struct, frozen=True):
-    """Opening and closing time of the group's newest round, ms; -1 where not certain."""
-
-    opened: int
-    closed: int
-
-
-def arrived_before(known: PartitionState | None, newest: NewestTimes) -> int | None:
+def arrived_before(known: PartitionState | None, newest: RoundTimes) -> int | None:
     """An offset below which all records had arrived when the partition's last commit was made; None without one.
 
     Args:
@@ -102,7 +92,7 @@ def arrived_before(known: PartitionState | None, newest: NewestTimes) -> int | N
 
 
 def bounds(
-    stopped: Stopped, partitions: PartitionStates, newest: NewestTimes, observation: GroupObservation
+    stopped: Stopped, partitions: PartitionStates, newest: RoundTimes, observation: GroupObservation
 ) -> tuple[int | None, int | None, str | None]:
     """What the next round shows of a rebalance.
 
@@ -129,7 +119,7 @@ def bounds(
             arrived = ends[partition] - stop.arrived
             most += arrived
             least += min(arrived, _between(partitions.get(topic, {}).get(partition), newest, stop))
-    return min(_MOST, least), min(_MOST, most), None
+    return min(MOST, least), min(MOST, most), None
 
 
 def with_seconds(row: ChurnRow, least: int | None, most: int | None) -> ChurnRow:
@@ -143,10 +133,10 @@ def forget_stops(waiting: Sequence[Stopped], topic: str) -> None:
     """Note that a topic was created again: its high watermark says nothing about stops of the one before it."""
     for stopped in waiting:
         if topic in stopped.stops:
-            stopped.stops[topic] = dict.fromkeys(stopped.stops[topic], Stop(_MOST))
+            stopped.stops[topic] = dict.fromkeys(stopped.stops[topic], Stop(MOST))
 
 
-def _between(known: PartitionState | None, newest: NewestTimes, stop: Stop) -> int:
+def _between(known: PartitionState | None, newest: RoundTimes, stop: Stop) -> int:
     """Records that arrived between two rounds inside the time without an owner; 0 if there are not two."""
     if known is None or stop.since < 0 or stop.until < 0:
         return 0
@@ -156,7 +146,7 @@ def _between(known: PartitionState | None, newest: NewestTimes, stop: Stop) -> i
     return 0 if first is None or last is None else max(0, last - first)
 
 
-def _seen(known: PartitionState, newest: NewestTimes) -> Iterator[tuple[int, int, int]]:
+def _seen(known: PartitionState, newest: RoundTimes) -> Iterator[tuple[int, int, int]]:
     """High watermarks, each with the opening of the last round that saw it and the closing of the first one."""
     marks = known.marks
     yield from zip(marks[::3], marks[1::3], marks[2::3], strict=True)

@@ -16,11 +16,8 @@ import msgspec
 
 from streaming.times import day_of
 
-LOG: Final = "log"
-"""`source` of rows that come from the offsets log."""
-
-ROCKETMQ: Final = "rocketmq"
-"""`source` of rows that come from asking RocketMQ's brokers, name servers and clients."""
+MOST: Final = 2**63 - 1
+"""The tables hold int64, and so does the state."""
 
 
 class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
@@ -431,13 +428,13 @@ class WhatIfRow(_OfDecision, frozen=True, array_like=True):
     strategy: str
     runs: bool | None
     library: str | None
-    partitions_moved: int | None
-    partitions_moved_optimal: int | None
-    imbalance: float | None
-    imbalance_optimal: float | None
-    reason: str | None
-    load_imbalance: float | None
-    load_reason: str | None
+    partitions_moved: int | None = None
+    partitions_moved_optimal: int | None = None
+    imbalance: float | None = None
+    imbalance_optimal: float | None = None
+    reason: str | None = None
+    load_imbalance: float | None = None
+    load_reason: str | None = None
     load_imbalance_optimal_min: float | None = None
     load_imbalance_optimal_max: float | None = None
     configured: bool | None = None

@@ -15,11 +15,11 @@ import msgspec
 from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
 from streaming.groups.delayed import WAITING_MAX, Stop, Stopped
-from streaming.groups.lag.state import DeletedOffsets, PartitionState
+from streaming.groups.lag.state import DeletedOffsets, PartitionState, RoundTimes
 from streaming.groups.modern.group import ModernState
 from streaming.groups.rocketmq.state import RocketMQState
-from streaming.groups.rows import LOG, ChurnRow, HotPartition
-from streaming.records import CommitWindow, MembershipRecord
+from streaming.groups.rows import ChurnRow, HotPartition
+from streaming.records import LOG, CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
 
@@ -262,7 +262,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
         classic = self.classic
-        if classic.current is None or classic.tombstoned is not None or self.modern.key_type is not None:
+        if classic.current is None or classic.tombstoned is not None or self.modern.lives:
             return None
         return classic.current.record
 
@@ -279,6 +279,11 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         """
         return self.classic.unreadable < 0 and not self.modern.unreadable
 
+    @property
+    def newest_round(self) -> RoundTimes:
+        """Times of the newest round that lag was judged at."""
+        return RoundTimes(self.round_opened, self.round_closed)
+
     def is_compacted(self, position: int) -> bool:
         """Whether a log offset, or the log position of a round, lies in a compacted stretch."""
         return position < self.compacted_until
@@ -292,7 +297,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         a void state until the stretch ends.
         """
         classic, modern = self.classic, self.modern
-        if self.elapsed >= 0 or modern.key_type is not None:
+        if self.elapsed >= 0 or modern.lives:
             return False
         if classic.waiting or self.partitions:
             return False

@@ -13,11 +13,10 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from assignors import Assignment, PartitionRacks, differences
-from streaming.groups.context import NEWEST, Context, GroupConfig, of_round
-from streaming.groups.rows import LOG, DriftedPartition, DriftRow, WhatIfRow, partition_column
+from streaming.groups.context import NEWEST, Context, of_round
+from streaming.groups.rows import DriftedPartition, DriftRow, WhatIfRow
 from streaming.groups.verdict_inputs import VerdictInputs, pack_inputs
 from streaming.records import Configured, GroupObservation
-from streaming.times import day_of
 
 IDENTICAL = "identical"
 DRIFTED = "drifted"
@@ -92,29 +91,17 @@ def too_many(more: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The decision's own columns in its rows of `drift` and `what_if`.
+    """A judged decision, as its rows of `drift` and `what_if` have it.
 
     Attributes:
-        group: Group id.
-        decision: Its number: the log offset of its record.
-        log_partition: Partition of the offsets log; -1 when unknown.
-        record_time: Time of the record, ms.
-        incarnation: The group's incarnation.
-        generation: Generation, or epoch; None where a group has none (RocketMQ).
+        columns: Those that every row about it has (`Context.of_a_decision`).
         strategy: The strategy that the members agreed on, or the server assignor that they request; None if there is
             none.
-        source: Where the group is read from.
         topic: The topic that was judged alone; None where all were judged together.
     """
 
-    group: str
-    decision: int
-    log_partition: int
-    record_time: int
-    incarnation: int
-    generation: int | None
+    columns: dict[str, Any]
     strategy: str | None
-    source: str = LOG
     topic: str | None = None
 
 
@@ -253,7 +240,7 @@ def write_verdicts(
             crowded = at < len(waiting) - NEWEST
             others.append(kind.what_if(waiting[at], judged[at], verdicts[at], crowded=crowded))
     for of_decision, verdict in zip(judged, verdicts, strict=True):
-        context.rows.drift.append(drift_row(of_decision, verdict, observation, context.config))
+        context.rows.drift.append(drift_row(of_decision, verdict, observation))
     context.rows.what_if.extend(row for rows in reversed(others) for row in rows)
     return verdicts
 
@@ -309,21 +296,13 @@ def drifted_between(expected: Assignment, actual: Assignment) -> tuple[DriftedPa
     )
 
 
-def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation, config: GroupConfig) -> DriftRow:
+def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation) -> DriftRow:
     """One verdict as a row of `drift`."""
     configured, nearest = observation.configured, verdict.nearest
     strategy = configured.strategy if configured is not None else None
     return DriftRow(
-        cluster=config.cluster,
-        group_id=judged.group,
-        decision=judged.decision,
-        source=judged.source,
-        log_partition=partition_column(judged.log_partition),
-        record_time=judged.record_time,
-        event_date=day_of(judged.record_time),
+        **judged.columns,
         topic=judged.topic,
-        incarnation=judged.incarnation,
-        generation=judged.generation,
         round=observation.round,
         round_time=observation.time,
         strategy=judged.strategy,

@@ -78,7 +78,7 @@ def past_of(state: GroupState, record: MembershipRecord, context: Context) -> Pa
     classic, modern = state.classic, state.modern
     # A downgrade appends the modern group's tombstones, that of its metadata last, and the type-2 record at once. A new
     # group of the same name that happens to start at that offset has no members yet.
-    migrated = bool(record.members) and (modern.key_type is not None or modern.ended == record.record - 1)
+    migrated = bool(record.members) and (modern.lives or modern.ended == record.record - 1)
     # After a downgrade the previous decision is the newest one under KIP-848, not the last classic one.
     handed_over = classic.handed_over if migrated else None
     previous = handed_over or classic.current

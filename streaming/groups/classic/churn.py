@@ -22,7 +22,7 @@ from streaming.groups.classic.membership import (
     Owners,
     balance_of,
     close_members,
-    generation_column,
+    columns_of,
     group_for_assignors,
     is_consumer,
     owners_in,
@@ -32,14 +32,13 @@ from streaming.groups.classic.membership import (
     write_members,
 )
 from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
+from streaming.groups.classic.what_if import by_member, most_partitions
 from streaming.groups.context import NEWEST, Context, of_record
 from streaming.groups.health.activity import count_rebalance
-from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
+from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import drop_oldest
-from streaming.groups.what_if.classic import by_member, most_partitions
 from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone
-from streaming.times import day_of
 
 _LONGEST_PROTOCOL: Final = 200
 """Characters of a strategy's name that a dropped decision keeps."""
@@ -102,7 +101,7 @@ def _hand_to_verdicts(
     classic.current = decision
     classic.committed = record.record_time
     classic.unreadable = -1
-    state.modern.key_type = state.modern.ended = None
+    state.modern.lives, state.modern.ended = False, None
     classic.handed_over = classic.tombstoned = None
     if decides:
         classic.waiting.append(decision)
@@ -149,17 +148,9 @@ def _churn_row(state: GroupState, record: MembershipRecord, past: Past, change: 
     is_rebalance = past.kind == "rebalance"
     counts_stops = is_rebalance and not record.seen
     return ChurnRow(
-        cluster=context.config.cluster,
-        group_id=context.group,
-        decision=record.record,
-        source=context.source,
-        log_partition=partition_column(record.log_partition),
-        record_time=record.record_time,
-        event_date=day_of(record.record_time),
+        **columns_of(record, past.incarnation, context),
         revision=1,
         kind=past.kind,
-        incarnation=past.incarnation,
-        generation=generation_column(record),
         previous_generation=past.previous_generation,
         generations_skipped=past.skipped,
         follows=None if change.follows is None else change.follows.record,

@@ -55,7 +55,6 @@ from streaming.groups.delayed import (
     OWNERS_UNKNOWN,
     SEEN_ONLY,
     STRATEGY_UNKNOWN,
-    NewestTimes,
     Stop,
     arrived_before,
     with_seconds,
@@ -183,7 +182,7 @@ def _stops(
 ) -> dict[str, dict[int, Stop]] | None:
     """The partitions that a decision gives an owner again; None if one of them has no commit from before."""
     stops: dict[str, dict[int, Stop]] = {}
-    newest = NewestTimes(state.round_opened, state.round_closed)
+    newest = state.newest_round
     for topic, partition in affected:
         arrived = arrived_before(state.partitions.get(topic, {}).get(partition), newest)
         if arrived is None:

@@ -47,6 +47,7 @@ from streaming.groups.classic.membership import (
 )
 from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.state import ClassicDecision
+from streaming.groups.classic.what_if import assigned, classic_what_if_rows, result_of
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
@@ -67,7 +68,6 @@ from streaming.groups.verdicts import (
     too_many,
     write_verdicts,
 )
-from streaming.groups.what_if.classic import assigned, result_of, what_if_rows
 from streaming.records import GroupObservation, MembershipRecord
 
 # A new group's first decision is followed by a round within an interval or two. If the first round that shows a topic
@@ -126,16 +126,14 @@ class _Classic:
 
     def judged_of(self, decision: ClassicDecision) -> Judged:
         record = decision.record
-        return Judged(
-            self.context.group,
+        columns = self.context.of_a_decision(
             record.record,
             self.observation.log_partition,
             record.record_time,
             decision.incarnation,
             generation_column(record),
-            record.protocol,
-            self.context.source,
         )
+        return Judged(columns, record.protocol)
 
     def expected_by(self, strategy: str, decision: ClassicDecision, verdict: Verdict) -> Expected | str:
         record, config = decision.record, self.context.config
@@ -151,7 +149,7 @@ class _Classic:
 
     def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
         config = self.context.config
-        return what_if_rows(self.state, decision, judged, verdict, self.observation, config, crowded=crowded)
+        return classic_what_if_rows(self.state, decision, judged, verdict, self.observation, config, crowded=crowded)
 
 
 def _judge(

@@ -329,7 +329,7 @@ CLASSIC: Final = Kind(
         MembershipTombstone: churn.end_membership,
         UnreadableMembership: _note_unreadable,
     },
-    lives=lambda state: state.modern.key_type is None,
+    lives=lambda state: not state.modern.lives,
     note_round=churn.note_round,
     write_verdicts=write_classic_verdicts,
     judge_again=judge_again,

@@ -6,15 +6,14 @@ Each member of a decision gets a row with its partitions, and a closing row when
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
 from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
-from streaming.groups.rows import MemberRow, TopicAssignment, partition_column, split
+from streaming.groups.rows import MemberRow, TopicAssignment, split
 from streaming.groups.state import GroupState
-from streaming.records import Member, MembershipRecord
-from streaming.times import day_of
+from streaming.records import CONSUMER, Member, MembershipRecord
 
 Owners = dict[tuple[str, int], str]
 """Member id by topic and partition."""
@@ -23,18 +22,22 @@ Owners = dict[tuple[str, int], str]
 # in Kafka's own scale tests (`AbstractStickyAssignorTest`) has 1,000,000 partitions.
 MAX_GROUP_PARTITIONS = 2_000_000
 
-CONSUMER = "consumer"
-"""Protocol type of the groups whose assignments are topic partitions."""
-
 
 def is_consumer(record: MembershipRecord) -> bool:
-    """Whether the record's protocol type is "consumer"."""
+    """Whether the record's protocol type is "consumer": its assignments are topic partitions."""
     return record.protocol_type == CONSUMER
 
 
 def generation_column(record: MembershipRecord) -> int | None:
     """The column `generation`: NULL for a membership that was only seen, because the answers do not have it."""
     return None if record.seen else record.generation
+
+
+def columns_of(record: MembershipRecord, incarnation: int, context: Context) -> dict[str, Any]:
+    """The columns that every row about a decision has."""
+    return context.of_a_decision(
+        record.record, record.log_partition, record.record_time, incarnation, generation_column(record)
+    )
 
 
 def undecodable(record: MembershipRecord) -> Member | None:
@@ -192,17 +195,9 @@ def close_members(state: GroupState, offset: int, record_time: int, context: Con
 def _member_row(member: Member, record: MembershipRecord, incarnation: int, context: Context) -> MemberRow:
     assigned, topics = member.assigned, member.topics
     return MemberRow(
-        cluster=context.config.cluster,
-        group_id=context.group,
-        decision=record.record,
+        **columns_of(record, incarnation, context),
         member_id=member.member_id,
-        source=context.source,
-        log_partition=partition_column(record.log_partition),
-        record_time=record.record_time,
-        event_date=day_of(record.record_time),
         ended=False,
-        incarnation=incarnation,
-        generation=generation_column(record),
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,

@@ -18,6 +18,7 @@ from typing import Final
 from streaming.groups.kind import FindingAtRound, Ownership, some
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
+from streaming.groups.rows import MOST
 from streaming.groups.state import GroupState, Rebalances, Uncommitted
 from streaming.records import GroupObservation
 from streaming.terminal import counted
@@ -26,10 +27,6 @@ from streaming.times import DAY_MS, Shift
 _COMMIT_BY_MS: Final = 600_000
 """Members that have committed nothing for this long are reported: twice the default of `max.poll.interval.ms`, within
 which a consumer must come back for more, and by default it then commits."""
-
-
-# The state holds int64.
-_MOST: Final = 2**63 - 1
 
 
 def note_commits(state: GroupState, observation: GroupObservation, owners: Ownership) -> None:
@@ -58,7 +55,7 @@ def note_commits(state: GroupState, observation: GroupObservation, owners: Owner
             row = partitions[number].row if number in partitions else None
             before = row[1] if row is not None else None
             if before is not None and number < len(ends):
-                noted.arrived = min(_MOST, noted.arrived + max(0, ends[number] - before))
+                noted.arrived = min(MOST, noted.arrived + max(0, ends[number] - before))
     if noted.arrived <= MARKER:
         # Nothing to commit yet. (A single offset may be a transaction marker.)
         noted.since, noted.elapsed = state.clock.now, elapsed

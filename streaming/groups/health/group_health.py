@@ -18,13 +18,11 @@ from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.totals import Totals
 from streaming.groups.load.balance import end_member_load, weigh_again, write_member_load
-from streaming.groups.rows import Finding, GroupHealthRow, for_people, partition_column
+from streaming.groups.rows import MOST, Finding, GroupHealthRow, for_people, partition_column
 from streaming.groups.state import GroupState, LoadState
 from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
 from streaming.records import GroupObservation
 from streaming.times import day_of
-
-_MOST = 2**63 - 1
 
 
 def write_health(
@@ -190,7 +188,7 @@ def _seconds_until(time: int | None, now: int) -> float | None:
 
 def _most(total: int | None) -> int | None:
     """A sum limited to the tables' int64; only absurd offsets exceed it."""
-    return None if total is None else min(total, _MOST)
+    return None if total is None else min(total, MOST)
 
 
 def _findings_of(

@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from streaming.groups.lag.state import PartitionState
+from streaming.groups.lag.state import PartitionState, RoundTimes
+from streaming.groups.rows import MOST
 from streaming.records import GroupObservation, UnreadTimestamp
 from streaming.times import RoundClock
 
@@ -51,7 +52,7 @@ _UNSEEN: Final = (0, -1, -1)
 
 # The mark of a partition whose earlier rounds, and its row, are of another topic: beyond any high watermark, so that
 # the next round cuts it back.
-_ANOTHER_TOPIC: Final = (2**63 - 1, -1, -1)
+_ANOTHER_TOPIC: Final = (MOST, -1, -1)
 
 # Marks appended before the next thinning: it takes some 10 us at a hundred marks, so it is not done in every round.
 _FRESH: Final = 16
@@ -62,7 +63,7 @@ _SHARE_PERCENT: Final = 10
 
 # Marks of one partition, at the most. A tenth of the age needs 115 for a backlog of a day in rounds of 10 s, and 165
 # for one of a month; beyond this number a larger share is allowed.
-_MOST: Final = 192
+_MOST_MARKS: Final = 192
 _ANY_PERCENT: Final = 10_000
 
 _WIDTH: Final = 3
@@ -70,15 +71,8 @@ _WIDTH: Final = 3
 # The closing time of a first mark that brokers have told, and the method that it stands for.
 _TOLD: Final = {-2: APPEND_TIME, -3: TIMESTAMPS}
 
-AGAIN: Final = -(2**63 - 1)
+AGAIN: Final = -MOST
 """`PartitionState.row_at` that makes the round write a row again, whatever it shows."""
-
-
-class RoundTimes(NamedTuple):
-    """Opening and closing time of a round, ms; -1 where unknown."""
-
-    opened: int
-    closed: int
 
 
 class Unread(NamedTuple):
@@ -164,7 +158,7 @@ def see(
         del marks[:_WIDTH]
     if state.fresh >= _FRESH and now.opened >= 0:
         marks, state.fresh = thinned(marks, now.opened), 0
-    elif len(marks) > 2 * _MOST * _WIDTH:
+    elif len(marks) > 2 * _MOST_MARKS * _WIDTH:
         # No round's time has been certain for long, so nobody knows how old the marks are.
         marks = _newest(marks)
     unread = _bounds(marks, first_unread, now.closed)
@@ -257,15 +251,15 @@ def thinned(marks: list[int], now: int) -> list[int]:
     """
     percent = _SHARE_PERCENT
     kept = _thinned(marks, now, percent)
-    while len(kept) > _MOST * _WIDTH and percent <= _ANY_PERCENT:
+    while len(kept) > _MOST_MARKS * _WIDTH and percent <= _ANY_PERCENT:
         percent *= 2
         kept = _thinned(kept, now, percent)
     # Only a clock that runs backwards leaves more; any mark may go, which makes bounds wider and never wrong.
-    return kept if len(kept) <= _MOST * _WIDTH else _newest(kept)
+    return kept if len(kept) <= _MOST_MARKS * _WIDTH else _newest(kept)
 
 
 def _newest(marks: list[int]) -> list[int]:
-    return marks[: 2 * _WIDTH] + marks[-(_MOST - 2) * _WIDTH :]
+    return marks[: 2 * _WIDTH] + marks[-(_MOST_MARKS - 2) * _WIDTH :]
 
 
 def _thinned(marks: list[int], now: int, percent: int) -> list[int]:

@@ -11,14 +11,13 @@ after one.
 
 from __future__ import annotations
 
-import sys
 from array import array
 from typing import TypeAlias
 
 from streaming.groups.context import Context
 from streaming.groups.lag.oldest_unread import Unread
 from streaming.groups.lag.state import MARKER, WINDOW, PartitionState, add_round, longest_wait, skip_round
-from streaming.groups.rows import LagRow, split
+from streaming.groups.rows import MOST, LagRow, split
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 
@@ -49,9 +48,6 @@ RANKS = {status: rank for rank, status in enumerate(STATUSES)}
 # Lag counts as growing only beyond this many rounds' worth of records: the records that arrive between two commits
 # alone move it up and down by about one round's worth.
 _GROWN_ROUNDS = 2
-
-# The tables hold int64; the difference of two corrupt offsets with opposite signs may exceed it.
-_MOST = 2**63 - 1
 
 
 class Measured:
@@ -135,7 +131,7 @@ def absorb(state: PartitionState, window: CommitWindow, topic_id: str | None) ->
         if state.committed >= 0 and _are_of_one_topic(state, window, topic_id):
             back = max(back, state.committed - window.first_offset)
         if back > state.rewound_by:
-            state.rewound_by = min(_MOST, back)
+            state.rewound_by = min(MOST, back)
         state.committed = window.offset
         state.of_topic = window.topic_id
         state.commit_time = window.last_commit_time
@@ -161,8 +157,6 @@ def offsets_of(packed: bytes, count: int) -> array[int]:
     offsets = array("q")
     offsets.frombytes(packed[: min(count, len(packed) // 8) * 8])
     offsets.extend([-1] * (count - len(offsets)))
-    if sys.byteorder == "big":
-        offsets.byteswap()
     return offsets
 
 

@@ -9,11 +9,11 @@ from streaming.groups.context import Context
 from streaming.groups.kind import LagRules, Ownership, OwningMember
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
-from streaming.groups.lag.oldest_unread import RoundTimes, Unread
+from streaming.groups.lag.oldest_unread import Unread
 from streaming.groups.lag.state import MARKER, PartitionState
-from streaming.groups.lag.totals import MOST, Totals, drained, shifted
+from streaming.groups.lag.totals import Totals, drained, shifted
 from streaming.groups.load.rates import end_window, follow_behind, is_doubtful, rates_of, void
-from streaming.groups.rows import split
+from streaming.groups.rows import MOST, split
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, TopicObservation
 
@@ -88,7 +88,7 @@ class _Round:
         # Rows older than this are repeated.
         self._old = observation.elapsed_time - context.config.repeated_after_ms(observation)
         self._now = oldest_unread.times_of(observation, state.clock)
-        self._before = RoundTimes(state.round_opened, state.round_closed)
+        self._before = state.newest_round
         self._rested = oldest_unread.rested_until(observation, self._now, self._before)
         self._opened_before = max(self._before.opened, self._rested)
         self._arrived = oldest_unread.unread_between(self._opened_before, self._now.closed)

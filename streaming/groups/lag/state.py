@@ -18,7 +18,7 @@ rounds, so that no status of a partition with lag improves just because time pas
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -227,6 +227,13 @@ def skip_round(trend: Trend) -> None:
     """Add a round that does not know the lag; the time up to the next round does not count."""
     trend.lag = -1
     trend.whole = False
+
+
+class RoundTimes(NamedTuple):
+    """Opening and closing time of a round, ms; -1 where it is not certain."""
+
+    opened: int
+    closed: int
 
 
 class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):

@@ -38,6 +38,7 @@ from typing import Final, NamedTuple
 from streaming.groups.lag.offset_events import OffsetEvents
 from streaming.groups.lag.oldest_unread import LAG_UNKNOWN, UNCERTAIN_TIME, Unread
 from streaming.groups.lag.partitions import RANKS, Measured
+from streaming.groups.rows import MOST
 from streaming.records import TopicRetention
 
 KEEPS_UP: Final = "keeps_up"
@@ -122,10 +123,6 @@ class DataLoss:
         if self.not_before is None:
             return NO_RETENTION
         return UNCERTAIN_TIME if self.last is None else None
-
-
-MOST = 2**63 - 1
-"""The tables hold int64."""
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ it took as long as elapsed time does.
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
@@ -263,14 +262,10 @@ def _packed(offsets: array[int]) -> bytes:
     """Offsets in four bytes each where all fit, else in eight: the first byte says so. There are very many of them."""
     narrow = all(-_NARROW <= offset < _NARROW for offset in offsets)
     stored = array("i", offsets) if narrow else array("q", offsets)
-    if sys.byteorder == "big":
-        stored.byteswap()
     return stored.itemsize.to_bytes() + stored.tobytes()
 
 
 def _unpacked(packed: bytes) -> array[int]:
     stored = array("i" if packed[0] == array("i").itemsize else "q")
     stored.frombytes(packed[1:])
-    if sys.byteorder == "big":
-        stored.byteswap()
     return stored

@@ -16,13 +16,14 @@ from streaming.groups.boundaries import await_reason
 from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context, of_record
-from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, NewestTimes, arrived_before
+from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, arrived_before
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.modern.causes import modern_causes
 from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import Before, Ended, ModernDecision, ModernGroup, ModernState, newest_targets
 from streaming.groups.modern.members import (
     close_modern_members,
+    columns_of,
     named,
     names_at,
     topic_names,
@@ -31,14 +32,13 @@ from streaming.groups.modern.members import (
 from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, id_partitions, shift
 from streaming.groups.modern.recompute import least_moves_of_target, moves_of_target
 from streaming.groups.modern.verdicts import assignor_of
-from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
+from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
 from streaming.records import (
     CONSUMER,
+    CURRENT_TYPES,
     GROUP_EPOCH_TYPES,
-    SHARE,
-    STREAMS,
     CurrentAssignment,
     GroupEpoch,
     Member,
@@ -48,10 +48,6 @@ from streaming.records import (
     UnreadableModern,
     row_of,
 )
-from streaming.times import day_of
-
-_METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
-_CURRENT_TYPE = 8
 
 _UNREADABLE_MAX = 1_000
 """Limit for the unreadable rows of a group's table that are kept by name."""
@@ -106,8 +102,8 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     if upgraded and modern.group is not None and classic.current is not None:
         modern.group.before.members = {m.member_id: m.group_instance_id for m in classic.current.record.members}
         modern.upgraded = True
-    if isinstance(item, GroupEpoch) and modern.key_type is None:
-        modern.key_type = _METADATA_TYPE[item.group_type]
+    if isinstance(item, GroupEpoch) and not modern.lives:
+        modern.lives = True
         classic.handed_over = None
         if classic.tombstoned is not None and not modern.upgraded:
             classic.current = None
@@ -198,7 +194,7 @@ def _owner_in(item: ModernInput) -> str | None:
         return None
     if isinstance(item, CurrentAssignment):
         return item.member_id
-    return item.part if isinstance(item, Removed) and item.key_type == _CURRENT_TYPE else None
+    return item.part if isinstance(item, Removed) and item.key_type in CURRENT_TYPES else None
 
 
 def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> ChurnRow:
@@ -227,7 +223,7 @@ def _arrived(state: GroupState) -> Arrived:
 
     def arrived(topic_id: str, partition: int) -> int | None:
         known = state.partitions.get(names().get(topic_id, ""), {}).get(partition)
-        return arrived_before(known, NewestTimes(state.round_opened, state.round_closed))
+        return arrived_before(known, state.newest_round)
 
     return arrived
 
@@ -261,17 +257,9 @@ def _churn_row(
     with of_record(len(state.modern.waiting)):
         partitions_moved_optimal = least_moves_of_target(decision, names)
     return ChurnRow(
-        cluster=context.config.cluster,
-        group_id=context.group,
-        decision=decision.record,
-        source=context.source,
-        log_partition=partition_column(decision.log_partition),
-        record_time=decision.record_time,
-        event_date=day_of(decision.record_time),
+        **columns_of(decision, decision.incarnation, context),
         revision=1,
         kind=kind,
-        incarnation=decision.incarnation,
-        generation=decision.epoch,
         previous_generation=before,
         generations_skipped=skipped,
         follows=None,

@@ -267,7 +267,7 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The modern part of a group's state; all defaults in a classic group.
 
     Attributes:
-        key_type: Key type of the group's metadata record (3, 11 or 17); None for a classic group.
+        lives: The group is of this kind now: the log has a record of its epoch.
         ended: Log offset of the last tombstone of its metadata record; None if there was none.
         group: The group according to the log; None for a classic group.
         epoch: Epoch of its newest decision; None before the first.
@@ -283,7 +283,7 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             (`row_of`): what the group is now is not known until each was set again, or removed.
     """
 
-    key_type: int | None = None
+    lives: bool = False
     ended: int | None = None
     group: ModernGroup | None = None
     epoch: int | None = None

@@ -223,7 +223,7 @@ def _end(state: GroupState, observation: GroupObservation, context: Context) -> 
 
 MODERN: Final = Kind(
     records={**dict.fromkeys(get_args(ModernInput), follow), UnreadableModern: pass_over},
-    lives=lambda state: state.modern.key_type is not None,
+    lives=lambda state: state.modern.lives,
     write_verdicts=_write_verdicts,
     judge_again=judge_modern_again,
     owners=owners_now,

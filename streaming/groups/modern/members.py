@@ -7,17 +7,24 @@ if that comes first.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
 from streaming.groups.modern.group import ModernDecision, subscribing, subscriptions_of
-from streaming.groups.rows import MemberRow, TopicAssignment, partition_column
+from streaming.groups.rows import MemberRow, TopicAssignment
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
 from streaming.records import CONSUMER, SHARE, STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
-from streaming.times import day_of
+
+
+def columns_of(decision: ModernDecision, incarnation: int, context: Context) -> dict[str, Any]:
+    """The columns that every row about a decision has."""
+    return context.of_a_decision(
+        decision.record, decision.log_partition, decision.record_time, incarnation, decision.epoch
+    )
 
 
 def topic_names(state: GroupState) -> dict[str, str]:
@@ -189,18 +196,11 @@ def _member_row(
     count: int | None = None,
     reason: str | None = None,
 ) -> MemberRow:
+    incarnation = state.modern.incarnation if state.modern.incarnation is not None else decision.record
     return MemberRow(
-        cluster=context.config.cluster,
-        group_id=context.group,
-        decision=decision.record,
+        **columns_of(decision, incarnation, context),
         member_id=member.member_id,
-        source=context.source,
-        log_partition=partition_column(decision.log_partition),
-        record_time=decision.record_time,
-        event_date=day_of(decision.record_time),
         ended=False,
-        incarnation=state.modern.incarnation if state.modern.incarnation is not None else decision.record,
-        generation=decision.epoch,
         group_instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,

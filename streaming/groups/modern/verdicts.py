@@ -18,20 +18,19 @@ docs/verdicts.md explains the verdicts and their limits. Source of the rules: `G
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
 from assignors import Assignment, AssignorError, CannotTell, Group, Load, TooMuchWork, from_topics, same
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
-from assignors.measures import bounds_of, outcome
+from assignors.measures import bounds_of
 from streaming.groups.context import Context, GroupConfig, of_decision, of_record
 from streaming.groups.kind import Membership
 from streaming.groups.load.rates import known_load
 from streaming.groups.modern.group import ModernDecision, asked_assignors, state_of
-from streaming.groups.modern.members import as_it_is, named, names_at
+from streaming.groups.modern.members import as_it_is, columns_of, named, names_at
 from streaming.groups.modern.recompute import (
     ERAS,
     PREFIX,
@@ -63,7 +62,7 @@ from streaming.groups.verdicts import (
     too_many,
     write_verdicts,
 )
-from streaming.groups.what_if.classic import CROWDED, too_large, what_if_row, with_load_optimal, with_result
+from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows, with_load_optimal
 from streaming.records import CONSUMER, SHARE, STREAMS, GroupObservation
 
 
@@ -98,7 +97,7 @@ def judge_modern_again(state: GroupState, observation: GroupObservation, context
     was, kind = modern.verdict, _Modern(state, observation, context)
     own = Verdict(was.verdict, was.reason, was.basis) if was.own is None else Verdict(was.own)
     verdict = against_configured(kind, now, own, observation.configured)
-    context.rows.drift.append(drift_row(kind.judged_of(now), verdict, observation, context.config))
+    context.rows.drift.append(drift_row(kind.judged_of(now), verdict, observation))
     modern.verdict = standing([verdict])
 
 
@@ -112,16 +111,7 @@ class _Modern:
         return _judge(self.state, decision, self.context.config)
 
     def judged_of(self, decision: ModernDecision) -> Judged:
-        return Judged(
-            self.context.group,
-            decision.record,
-            decision.log_partition,
-            decision.record_time,
-            decision.incarnation,
-            decision.epoch,
-            assignor_of(decision.assignors),
-            self.context.source,
-        )
+        return Judged(columns_of(decision, decision.incarnation, self.context), assignor_of(decision.assignors))
 
     def expected_by(self, strategy: str, decision: ModernDecision, verdict: Verdict) -> Expected | str:  # noqa: ARG002
         name = f"{PREFIX}{strategy}"
@@ -269,22 +259,18 @@ def modern_what_if_rows(
 ) -> list[WhatIfRow]:
     """Write the rows of one decision: one for each built-in assignor, and for any other that members request.
 
-    The arguments are those of `what_if_rows`. Share groups, streams groups and empty groups get no rows.
+    The arguments are those of `classic_what_if_rows`. Share groups, streams groups and empty groups get no rows.
     """
     if not config.what_if_max_size or verdict.verdict == NOT_APPLICABLE:
         return []
     partitions = sum(len(numbers) for target in decision.targets.values() for _, numbers in target)
-    why_not = CROWDED if crowded else too_large(partitions, len(decision.members), config)
-    asked = asked_of(state, decision, config) if why_not is None else why_not
-    row_of = partial(what_if_row, judged, observation, config)
-    try:
-        with of_decision():
-            rows = asked if isinstance(asked, str) else _rows(state, decision, verdict, asked, row_of)
-    except TooMuchWork as error:
-        rows = error.reason
-    if isinstance(rows, str):
-        return [row_of(name, runs=_asks(name, decision), reason=rows) for name in _names(decision)]
-    return rows
+
+    def tried(row_of: RowOf) -> list[WhatIfRow] | str:
+        why_not = CROWDED if crowded else too_large(partitions, len(decision.members), config)
+        asked = asked_of(state, decision, config) if why_not is None else why_not
+        return asked if isinstance(asked, str) else _rows(state, decision, verdict, asked, row_of)
+
+    return what_if_rows(judged, observation, {name: _asks(name, decision) for name in _names(decision)}, tried)
 
 
 def _names(decision: ModernDecision) -> tuple[str, ...]:
@@ -301,7 +287,7 @@ def _rows(
     decision: ModernDecision,
     verdict: Verdict,
     asked: ServerGroup,
-    row_of: Callable[..., WhatIfRow],
+    row_of: RowOf,
 ) -> list[WhatIfRow] | str:
     """The rows, or why there are none."""
     names = names_at(state, decision)
@@ -313,18 +299,15 @@ def _rows(
     fits = verdict.on_running == IDENTICAL
     release, found = _answers(decision, asked, target, fits=fits)
     gives = _gives(decision, asked, target) if fits else frozenset()
-    bounds = bounds_of(group, had)
-    load = _load(state, group, names)
-    weights = None if isinstance(load, str) else load
+    compared = Compared(group, had, True, bounds_of(group, had), _load(state, group, names))
     rows = []
     for name, answer in found.items():
         runs = _asks(name, decision)
         if runs is None and len(gives) == 1:
             runs = name in gives
         library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
-        measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds, weights)
-        rows.append(with_result(row_of(name, runs=runs, library=library), measured, bounds, load, known_before=True))
-    return with_load_optimal(rows, group, load)
+        rows.append(compared.row(row_of(name, runs=runs, library=library), answer))
+    return with_load_optimal(rows, group, compared.load)
 
 
 def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | str:

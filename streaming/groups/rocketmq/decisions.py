@@ -40,7 +40,7 @@ from streaming.groups.causes import (
     of_topics,
     subscription_changes,
 )
-from streaming.groups.classic.membership import write_members
+from streaming.groups.classic.membership import columns_of, write_members
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.context import Context, of_record
 from streaming.groups.health.activity import count_rebalance
@@ -56,10 +56,9 @@ from streaming.groups.rocketmq.round import (
 from streaming.groups.rocketmq.state import DecisionInputs, RocketMQState, Routes, Settling
 from streaming.groups.rocketmq.verdicts import give_up
 from streaming.groups.rocketmq.views import Views, grouped
-from streaming.groups.rows import ROCKETMQ, Cause, ChurnRow
+from streaming.groups.rows import Cause, ChurnRow
 from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
-from streaming.times import day_of
 
 CYCLE_MS: Final = 20_000
 """`rocketmq.client.rebalance.waitInterval`: each client rebalances at least this often (4.0 to 5.5)."""
@@ -222,17 +221,9 @@ def _churn_row(
     have = {member.member_id for member in record.members}
     queues = {(unit, n) for units in (owned or {}).values() for unit, numbers in units.items() for n in numbers}
     return ChurnRow(
-        cluster=context.config.cluster,
-        group_id=context.group,
-        decision=record.record,
-        source=ROCKETMQ,
-        log_partition=None,
-        record_time=record.record_time,
-        event_date=day_of(record.record_time),
+        **columns_of(record, incarnation, context),
         revision=1,
         kind=kind,
-        incarnation=incarnation,
-        generation=None,
         previous_generation=None,
         generations_skipped=None,
         follows=None,

@@ -19,10 +19,10 @@ from streaming.groups.rocketmq.round import RocketMQRound, lag_rules, read, take
 from streaming.groups.rocketmq.state import ListRow, RocketMQState
 from streaming.groups.rocketmq.verdicts import give_up, write_verdicts
 from streaming.groups.rocketmq.views import NO_MEMBERS, grouped, is_retry, twice
-from streaming.groups.rows import ROCKETMQ, BrokerClient, BrokerMembersRow
+from streaming.groups.rows import BrokerClient, BrokerMembersRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
-from streaming.records import NONE, OK, BrokerSeen, GroupObservation
+from streaming.records import NONE, OK, ROCKETMQ, BrokerSeen, GroupObservation
 from streaming.times import day_of
 
 MOST_CLIENTS: Final = 2_000

@@ -14,8 +14,6 @@ queues go when it would let go of the group.
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Final
@@ -24,7 +22,6 @@ from zlib import crc32
 import msgspec
 
 from assignors import AssignorError, Group, Subscription, imbalance, imbalance_optimal
-from streaming.groups.classic.membership import CONSUMER
 from streaming.groups.classic.state import Owned
 from streaming.groups.context import Context
 from streaming.groups.kind import LagRules
@@ -36,6 +33,7 @@ from streaming.groups.seen.take_in import process_commits
 from streaming.groups.state import GroupState
 from streaming.records import (
     BROADCASTING,
+    CONSUMER,
     OK,
     GroupObservation,
     Member,
@@ -43,6 +41,7 @@ from streaming.records import (
     RocketMQObservation,
     SeenCommits,
     TopicObservation,
+    pack_offsets,
 )
 from streaming.times import DAY_MS
 
@@ -155,17 +154,10 @@ def _topics(views: Views) -> Iterable[TopicObservation]:
                     topic=unit,
                     topic_id=None,
                     partitions=len(queues.max),
-                    high_watermarks=_packed(queues.max),
-                    last_stable_offsets=_packed(queues.max),
-                    log_start_offsets=_packed(queues.min),
+                    high_watermarks=pack_offsets(queues.max),
+                    last_stable_offsets=pack_offsets(queues.max),
+                    log_start_offsets=pack_offsets(queues.min),
                 )
-
-
-def _packed(offsets: tuple[int, ...]) -> bytes:
-    packed = array("q", offsets)
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
 
 
 def take_commits(state: GroupState, seen: RocketMQRound, context: Context) -> None:

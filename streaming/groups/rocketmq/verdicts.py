@@ -24,6 +24,7 @@ from typing import Final
 
 from assignors import AssignorError
 from assignors.rocketmq import MessageQueue, strategy_named
+from streaming.groups.classic.membership import columns_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context
 from streaming.groups.kind import some
@@ -41,7 +42,7 @@ from streaming.groups.rocketmq.round import RocketMQRound
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import NO_MEMBERS, Views, grouped
 from streaming.groups.rocketmq.what_if import rocketmq_what_if_rows
-from streaming.groups.rows import ROCKETMQ, DriftedPartition
+from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import GroupState
 from streaming.groups.verdict_inputs import AllocateInputs
 from streaming.groups.verdicts import (
@@ -61,7 +62,7 @@ from streaming.groups.verdicts import (
     drifted_from_configured,
     mismatch,
 )
-from streaming.groups.what_if.classic import configured_name
+from streaming.groups.what_if import configured_name
 
 SETTLED_MS: Final = 60_000
 """`pollNameServerInterval` (30 s), a cycle of 20 s, and 10 s for what lies between two rounds."""
@@ -366,14 +367,9 @@ def _release(version: str | None) -> str:
 def _write(decision: ClassicDecision, verdicts: Mapping[str, Verdict], seen: RocketMQRound, context: Context) -> None:
     judged = _judged(decision, context)
     context.rows.drift.extend(
-        drift_row(replace(judged, topic=topic or None), verdict, seen, context.config)
-        for topic, verdict in verdicts.items()
+        drift_row(replace(judged, topic=topic or None), verdict, seen) for topic, verdict in verdicts.items()
     )
 
 
 def _judged(decision: ClassicDecision, context: Context) -> Judged:
-    record = decision.record
-    return Judged(
-        *(context.group, record.record, -1, record.record_time, decision.incarnation, None, record.protocol),
-        source=ROCKETMQ,
-    )
+    return Judged(columns_of(decision.record, decision.incarnation, context), decision.record.protocol)

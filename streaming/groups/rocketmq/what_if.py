@@ -5,12 +5,11 @@ A strategy works topic by topic, so a row adds them up: queues moved, and how ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import chain
 
 from assignors import Assignment, AssignorError, CannotTell, from_topics
-from assignors.measures import bounds_of, outcome
+from assignors.measures import bounds_of
 from assignors.rocketmq import (
     CallWouldFail,
     MessageQueue,
@@ -19,7 +18,7 @@ from assignors.rocketmq import (
     strategy_named,
 )
 from streaming.groups.classic.state import ClassicDecision
-from streaming.groups.context import GroupConfig, of_decision
+from streaming.groups.context import GroupConfig
 from streaming.groups.load.rates import known_load
 from streaming.groups.rocketmq.allocation import NEARBY, missing_of, options_of
 from streaming.groups.rocketmq.round import RocketMQRound, group_of
@@ -28,7 +27,7 @@ from streaming.groups.rocketmq.views import Views, queues_of
 from streaming.groups.rows import WhatIfRow, for_people, unit_of
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Judged
-from streaming.groups.what_if.classic import too_large, what_if_row, with_result
+from streaming.groups.what_if import Compared, RowOf, too_large, what_if_rows
 from streaming.records import Member
 
 
@@ -48,37 +47,32 @@ def rocketmq_what_if_rows(
     if not config.what_if_max_size or not members:
         return []
     routes = {topic: views.routes[topic] for topic in views.judged_topics if not views.is_mapped(topic)}
-    count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
-    why_not = too_large(count, len(members), config) if count else "its topics have no queues that can be read"
-    row_of = partial(what_if_row, judged, seen, config)
-    if why_not is None and any(member.topics is None for member in members):
-        why_not = "members do not tell what they subscribe to"
-    if why_not is None:
-        try:
-            with of_decision():
-                return _rows(row_of, state, decision, routes, views)
-        except AssignorError as error:
-            why_not = str(error)[:200]
-    return [row_of(judged.strategy or "", runs=True, reason=why_not)]
+
+    def tried(row_of: RowOf) -> list[WhatIfRow] | str:
+        count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
+        if not count:
+            return "its topics have no queues that can be read"
+        if any(member.topics is None for member in members):
+            return too_large(count, len(members), config) or "members do not tell what they subscribe to"
+        return too_large(count, len(members), config) or _rows(row_of, state, decision, routes, views)
+
+    return what_if_rows(judged, seen, {judged.strategy or "": True}, tried)
 
 
-def _rows(
-    row_of: Callable[..., WhatIfRow], state: GroupState, decision: ClassicDecision, routes: Routes, views: Views
-) -> list[WhatIfRow]:
+def _rows(row_of: RowOf, state: GroupState, decision: ClassicDecision, routes: Routes, views: Views) -> list[WhatIfRow]:
     members, runs = decision.record.members, decision.record.protocol
     group = group_of(members, routes)
     before: Assignment = {member: dict(units) for member, units in (decision.before or {}).items()}
-    bounds = bounds_of(group, before)
     load = known_load(state.load, group.partitions_per_topic)
-    weights, told = (None, for_people(load)) if isinstance(load, str) else (load, load)
+    load = for_people(load) if isinstance(load, str) else load
+    compared = Compared(group, before, decision.before is not None, bounds_of(group, before), load)
     names = dict.fromkeys((*known_allocate_strategies(), f"{NEARBY}-{views.allocation.nearby_delegate}"))
-    rows = []
-    for name in (*names, *(() if runs is None or runs in names else (runs,))):
-        given = _given(name, members, routes, views)
-        found = given if isinstance(given, AssignorError) else outcome(group, before, given, bounds, weights)
-        row = row_of(name, runs=None if runs is None else name == runs)
-        rows.append(with_result(row, found, bounds, told, known_before=decision.before is not None))
-    return rows
+    if runs is not None:
+        names[runs] = None
+    return [
+        compared.row(row_of(name, runs=None if runs is None else name == runs), _given(name, members, routes, views))
+        for name in names
+    ]
 
 
 def _given(name: str, members: Sequence[Member], routes: Routes, views: Views) -> Assignment | AssignorError:

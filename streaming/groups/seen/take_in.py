@@ -181,7 +181,7 @@ def _process_classic(
 ) -> None:
     if told is None and observation.state != _EMPTY:
         return  # as it was, or it rebalances
-    if state.modern.key_type is not None:
+    if state.modern.lives:
         group = state.modern.group
         names = {member.member_id for member in told.members} if told is not None else set()
         goes_on = group is not None and not names.isdisjoint(group.members)
@@ -257,7 +257,7 @@ def _process_consumer(
         churn.end_membership(state, _tombstone(observation, _CONTINUED if goes_on else _BY_ITSELF), context)
     kept.untold = told.more
     if told.more:
-        if state.modern.key_type is not None:
+        if state.modern.lives:
             _end_consumer(state, observation, context, _BY_ITSELF)
         return
     modern.meet(state, born=kept.empty)

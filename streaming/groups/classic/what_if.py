@@ -1,21 +1,14 @@
-"""Rows of `what_if`: the result that each strategy would have had at one decision, next to the strategy that runs.
+"""What each client's strategy would have given at one decision of a classic group.
 
-They are written with the verdict on the decision, when its partition counts are known. If the verdict is `identical`,
-the row of the running strategy shows what the group did. The other strategies are run as in the newest release of the
-same client, with members that report their previous partitions in that strategy's own form; what they really reported
-was meant for the running strategy.
-
-A decision that is too large, and all but the newest of a rebalance storm, get one row with the reason: a round must not
-be delayed by what-ifs that nobody asked for.
+If the verdict is `identical`, the row of the running strategy shows what the group did. The other strategies are run as
+in the newest release of the same client, with members that report their previous partitions in that strategy's own
+form; what they really reported was meant for the running strategy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
-
-import msgspec
 
 from assignors import (
     CUSTOM,
@@ -26,7 +19,6 @@ from assignors import (
     CannotTell,
     Group,
     Library,
-    Load,
     Outcome,
     PartitionRacks,
     Strategy,
@@ -34,27 +26,30 @@ from assignors import (
     from_topics,
     imbalance_optimal,
     known_strategies,
-    load_imbalance_optimal,
     parse_library,
     strategy_named,
 )
-from assignors.measures import bounds_of, informed, outcome, what_if
+from assignors.measures import bounds_of, informed, what_if
 from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
 from streaming.groups.classic.state import ClassicDecision, Owned
-from streaming.groups.context import NEWEST, GroupConfig, of_decision
+from streaming.groups.context import GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
-from streaming.groups.rows import WhatIfRow, partition_column
+from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdict_inputs import ClientInputs
 from streaming.groups.verdicts import NOT_APPLICABLE, Judged, Verdict
+from streaming.groups.what_if import (
+    CROWDED,
+    UNKNOWN_BEFORE,
+    Compared,
+    RowOf,
+    configured_name,
+    too_large,
+    what_if_rows,
+    with_load_optimal,
+)
 from streaming.records import GroupObservation, MembershipRecord
-from streaming.times import day_of
-
-CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are computed"
-UNKNOWN_BEFORE = "the members' previous partitions are not known"
-
-_LONGEST_REASON = 200
 
 
 def by_member(owners: Owners) -> Owned:
@@ -65,17 +60,7 @@ def by_member(owners: Owners) -> Owned:
     return {member: {topic: tuple(of) for topic, of in topics.items()} for member, topics in owned.items()}
 
 
-def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
-    """Why a decision of this size gets no what-ifs; None if it does."""
-    if partitions * members <= config.what_if_max_size:
-        return None
-    return (
-        f"{partitions:,} partitions times {members:,} members are more than what_if_max_size "
-        f"({config.what_if_max_size:,}): only smaller decisions are computed"
-    )
-
-
-def what_if_rows(
+def classic_what_if_rows(
     state: GroupState,
     decision: ClassicDecision,
     judged: Judged,
@@ -85,12 +70,12 @@ def what_if_rows(
     *,
     crowded: bool,
 ) -> list[WhatIfRow]:
-    """Write the rows of one decision of a classic group.
+    """The rows of one decision.
 
     Args:
         state: The group's state, including this round's topics.
         decision: The decision.
-        judged: The decision's own columns.
+        judged: The same for its rows.
         verdict: Its verdict.
         observation: The round at which it was judged.
         config: Settings.
@@ -106,103 +91,17 @@ def what_if_rows(
         return []
     if verdict.verdict == NOT_APPLICABLE:
         return []
-    row_of = partial(what_if_row, judged, observation, config)
-    try:
+    names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))
+
+    def tried(row_of: RowOf) -> list[WhatIfRow] | str:
         why_not = CROWDED if crowded else _why_not(decision, verdict, config)
-        counts = _counts(state, decision, verdict, config) if why_not is None else {}
-        why_not = why_not or too_large(sum(counts.values()), len(record.members), config)
-        if why_not is None:
-            with of_decision():
-                names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))
-                return _rows(row_of, state, decision, names, verdict, counts, config)
-    except AssignorError as error:
-        why_not = str(error)[:_LONGEST_REASON]
-    return [row_of(runs, runs=True, reason=why_not)]
+        if why_not is not None:
+            return why_not
+        counts = _counts(state, decision, verdict, config)
+        why_not = too_large(sum(counts.values()), len(record.members), config)
+        return why_not or _rows(row_of, state, decision, names, verdict, counts, config)
 
-
-def with_load_optimal(rows: list[WhatIfRow], group: Group, load: Load | str) -> list[WhatIfRow]:
-    """The rows with the bounds of the best that any assignment could do, where one was weighed.
-
-    They come last: where they take more than a decision may cost, only they are missing.
-    """
-    weighed = [row.load_imbalance for row in rows if row.load_imbalance is not None]
-    found = load_imbalance_optimal(group, load) if weighed and not isinstance(load, str) else None
-    if found is None:
-        return rows
-    # One of the strategies may have found a better assignment than that of the bound.
-    most = max(found[0], min(found[1], *weighed))
-    return [
-        msgspec.structs.replace(row, load_imbalance_optimal_min=found[0], load_imbalance_optimal_max=most)
-        for row in rows
-    ]
-
-
-def configured_name(observation: GroupObservation) -> str | None:
-    """The strategy that the settings name for the group; None where they name none."""
-    return observation.configured.strategy if observation.configured is not None else None
-
-
-def what_if_row(
-    judged: Judged,
-    observation: GroupObservation,
-    config: GroupConfig,
-    strategy: str,
-    *,
-    runs: bool | None,
-    library: str | None = None,
-    reason: str | None = None,
-) -> WhatIfRow:
-    """The row of `what_if` for one strategy at one decision, without a result; `reason` is why there is none."""
-    configured = configured_name(observation)
-    return WhatIfRow(
-        cluster=config.cluster,
-        group_id=judged.group,
-        decision=judged.decision,
-        source=judged.source,
-        log_partition=partition_column(judged.log_partition),
-        record_time=judged.record_time,
-        event_date=day_of(judged.record_time),
-        incarnation=judged.incarnation,
-        generation=judged.generation,
-        round=observation.round,
-        round_time=observation.time,
-        strategy=strategy,
-        runs=runs,
-        configured=None if configured is None else configured == strategy,
-        library=library,
-        partitions_moved=None,
-        partitions_moved_optimal=None,
-        imbalance=None,
-        imbalance_optimal=None,
-        reason=reason,
-        load_imbalance=None,
-        load_reason=reason,
-    )
-
-
-def with_result(
-    row: WhatIfRow, found: Outcome | AssignorError, bounds: Bounds, load: Load | str, *, known_before: bool
-) -> WhatIfRow:
-    """The row with the strategy's outcome, or with the reason why there is none.
-
-    `load` is what the outcome was weighed by, or why that is not known.
-    """
-    row = msgspec.structs.replace(
-        row,
-        partitions_moved_optimal=bounds.partitions_moved_optimal if known_before else None,
-        imbalance_optimal=bounds.imbalance_optimal,
-    )
-    if isinstance(found, AssignorError):
-        reason = str(found)[:_LONGEST_REASON]
-        return msgspec.structs.replace(row, reason=reason, load_reason=reason)
-    return msgspec.structs.replace(
-        row,
-        partitions_moved=found.partitions_moved if known_before else None,
-        imbalance=found.partitions.imbalance if found.partitions is not None else None,
-        reason=None if known_before else UNKNOWN_BEFORE,
-        load_imbalance=found.load.imbalance if found.load is not None else None,
-        load_reason=load if isinstance(load, str) else None,
-    )
+    return what_if_rows(judged, observation, {runs: True}, tried)
 
 
 def _why_not(decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -> str | None:
@@ -250,7 +149,7 @@ def _racks(
 
 
 def _rows(
-    row_of: Callable[..., WhatIfRow],
+    row_of: RowOf,
     state: GroupState,
     decision: ClassicDecision,
     names: Iterable[str],
@@ -261,8 +160,6 @@ def _rows(
     record, runs = decision.record, decision.record.protocol
     known_before = decision.before is not None
     racks = _racks(state, decision, verdict, counts, config)
-    load = known_load(state.load, counts)
-    weights = None if isinstance(load, str) else load
     group = Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader)
     had: Assignment = {member: dict(topics) for member, topics in (decision.before or {}).items()}
     if known_before and counts == leader_counts(record):
@@ -272,26 +169,25 @@ def _rows(
         bounds = Bounds(decision.partitions_moved_optimal, least)
     else:
         bounds = bounds_of(group, had)
+    compared = Compared(group, had, known_before, bounds, known_load(state.load, counts))
     rows = []
     for name in names:
         library = verdict.library
-        found: Outcome | AssignorError
-        if name == runs and library is not None:
-            found = outcome(group, had, assigned(record), bounds, weights)
-        else:
+        answer: Assignment | Outcome | AssignorError = assigned(record)
+        if name != runs or library is None:
             strategy, as_library = _strategy(name, verdict, decision, config)
             library = None if as_library is None else str(as_library)
             if isinstance(strategy, CannotTell):
-                found = strategy
+                answer = strategy
             else:
                 asked = group if name == runs else _silent(group)
                 now = had if known_before else None
-                found = what_if(
+                weights = compared.weights
+                answer = what_if(
                     asked, [strategy], now, library=as_library, partition_racks=racks, load=weights, bounds=bounds
                 )[name]
-        row = row_of(name, runs=name == runs, library=library)
-        rows.append(with_result(row, found, bounds, load, known_before=known_before))
-    return with_load_optimal(rows, group, load)
+        rows.append(compared.row(row_of(name, runs=name == runs, library=library), answer))
+    return with_load_optimal(rows, group, compared.load)
 
 
 def result_of(

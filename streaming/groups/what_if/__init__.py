@@ -1,1 +1,0 @@
-"""What-if: the result that other strategies would have had at a decision."""
