@@ -19,23 +19,25 @@ from streaming.tables.opened import OpenedTable
 from streaming.tables.schema import ALL_TABLES, Table
 
 
-def current_sql(table: Table, source: str | None = None, only: Collection[str] | None = None) -> str:
+def current_sql(table: Table, newest: str | None = None, only: Collection[str] | None = None) -> str:
     """SELECT of the view `<table>_current` over tables and views of the plain names.
 
     Args:
         table: The table.
-        source: Where its rows are, if not under its own name: any part of them that has the newest of each key.
+        newest: A table that has the newest row of each key and no other; None finds them under the table's own name.
         only: Columns, if not all.
     """
-    key = ", ".join(table.key)
-    newest = ", ".join(f"{column} DESC" for column in table.newest_by)
-    ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest}) AS age FROM {source or table.name}"  # noqa: S608
     columns = ", ".join(f"t.{c.name}" for c in table.columns if only is None or c.name in only)
-    living = " AND NOT t.ended" if table.closes else ""
-    joined = ""
+    source, wanted = f"{newest} AS t", []
+    if newest is None:
+        key, order = ", ".join(table.key), ", ".join(f"{column} DESC" for column in table.newest_by)
+        ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS age FROM {table.name}"  # noqa: S608
+        source, wanted = f"({ranked}) AS t", ["t.age = 1"]
     if table.with_group:
-        joined = " JOIN group_health_current AS g ON g.cluster = t.cluster AND g.group_id = t.group_id"
-    return f"SELECT {columns} FROM ({ranked}) AS t{joined} WHERE t.age = 1{living}"  # noqa: S608
+        source += " JOIN group_health_current AS g ON g.cluster = t.cluster AND g.group_id = t.group_id"
+    if table.closes:
+        wanted.append("NOT t.ended")
+    return f"SELECT {columns} FROM {source} WHERE {' AND '.join(wanted) or 'TRUE'}"  # noqa: S608
 
 
 VIEWS = {

@@ -36,7 +36,6 @@ _MEMBERS = 2
 _OCCASIONAL_ROUNDS = 30
 _HEARTBEAT_ROUNDS = 60
 _REBALANCE_ROUNDS = 360
-_BUSY, _OCCASIONAL = 0.7, 0.2
 _FIRST_ROUND = 1_000
 _STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
@@ -52,12 +51,18 @@ class DaySize:
         partitions: Partitions per group, all of one topic.
         hours: Length of the day.
         interval_s: Interval of rounds and batches.
+        busy: Share of groups that commit all the time.
+        occasional: Share of groups that commit every five minutes; those that are left never commit.
+        with_members: Share of groups that have members.
     """
 
     groups: int = 1_000
     partitions: int = 10
     hours: float = 24
     interval_s: int = 10
+    busy: float = 0.7
+    occasional: float = 0.2
+    with_members: float = 1.0
 
     @property
     def rounds(self) -> int:
@@ -134,8 +139,9 @@ class _Made:
         self._begin = end - timedelta(seconds=size.interval_s * (size.rounds - 1))
         number = np.arange(size.groups)
         kind = np.random.default_rng(7).random(size.groups)
-        self._busy = kind < _BUSY
-        self._occasional = (kind >= _BUSY) & (kind < _BUSY + _OCCASIONAL)
+        self._busy = kind < size.busy
+        self._occasional = (kind >= size.busy) & (kind < size.busy + size.occasional)
+        self._has_members = number < size.with_members * size.groups
         self._number = number
         self._group = pa.array([f"checkout-service-{n:04d}" for n in range(size.groups)])
         self._topic = pa.array([f"orders-{n // 10:03d}" for n in range(size.groups)])
@@ -185,7 +191,7 @@ class _Made:
     def _lag(self, at: int, time: datetime) -> dict[str, Any]:
         groups = self._number[self._active(at)].repeat(self._size.partitions)
         partition = np.tile(np.arange(self._size.partitions, dtype=np.int32), len(groups) // self._size.partitions)
-        owner = groups * _MEMBERS + partition % _MEMBERS
+        owner, owned = groups * _MEMBERS + partition % _MEMBERS, self._has_members[groups]
         committed = 1_000_000 + 37 * at + 1000 * partition
         lag = self._behind(groups, at)
         return {
@@ -209,16 +215,16 @@ class _Made:
             "rewound_by": np.zeros_like(lag),
             "offset_deleted": _same(False, len(groups)),
             "subscribed": _same(True, len(groups)),
-            "member_id": self._members.take(owner),
-            "client_id": self._clients.take(owner % _MEMBERS),
-            "client_host": self._hosts.take(groups),
+            "member_id": self._members.take(_or_null(owner, owned)),
+            "client_id": self._clients.take(_or_null(owner % _MEMBERS, owned)),
+            "client_host": self._hosts.take(_or_null(groups, owned)),
         }
 
     def _health(self, at: int, time: datetime) -> dict[str, Any]:
         groups = self._number[self._active(at)]
         n, each = len(groups), self._size.partitions
         lag = self._behind(groups, at) * each
-        drifted = self._drifted(groups, at)
+        drifted, owned = self._drifted(groups, at), self._has_members[groups]
         return {
             "cluster_id": _same("bench", n),
             "group_id": self._group.take(groups),
@@ -227,20 +233,20 @@ class _Made:
             "round": _same(_FIRST_ROUND + at, n),
             "round_time": _same(time, n),
             "ended": _same(False, n),
-            "state": _same("Stable", n),
+            "state": pa.array(["Empty", "Stable"]).take(pa.array(owned.astype(np.int8))),
             "group_type": _same("classic", n),
             "protocol_type": _same("consumer", n),
-            "strategy": _same("range", n),
+            "strategy": pa.array(["range"]).take(_or_null(0 * groups, owned)),
             "incarnation": _same(1, n, pa.int32()),
             "generation": self._generation(groups, at),
             "last_decision_time": _same(time, n),
-            "members": _same(_MEMBERS, n, pa.int32()),
+            "members": np.where(owned, _MEMBERS, 0).astype(np.int32),
             "verdict": pa.array(["identical", "drifted"]).take(pa.array(drifted.astype(np.int8))),
             "drifted_count": drifted.astype(np.int32),
             "findings": pa.array([[]] * n, table_named("group_health").arrow_schema.field("findings").type),
             "topics": _same(1, n, pa.int32()),
             "partitions": _same(each, n, pa.int32()),
-            "assigned_partitions": _same(each, n, pa.int32()),
+            "assigned_partitions": np.where(owned, each, 0).astype(np.int32),
             "lag_total": lag,
             "lag_read_committed_total": lag,
             "lag_max": lag // each + 1,
@@ -252,7 +258,8 @@ class _Made:
         }
 
     def _deciding(self, at: int) -> Any:
-        return self._number[(at + self._number) % _REBALANCE_ROUNDS == 0] if at else self._number
+        deciding = self._has_members if not at else self._has_members & ((at + self._number) % _REBALANCE_ROUNDS == 0)
+        return self._number[deciding]
 
     def _what_if(self, at: int, time: datetime) -> dict[str, Any]:
         groups = self._deciding(at).repeat(len(_STRATEGIES))
@@ -375,7 +382,8 @@ class _Made:
         }
 
     def _drifted(self, groups: Any, at: int) -> Any:
-        return self._is(_DRIFTED_OF_100, groups) & (at > self._size.rounds - 2 * _REBALANCE_ROUNDS)
+        late = at > self._size.rounds - 2 * _REBALANCE_ROUNDS
+        return self._is(_DRIFTED_OF_100, groups) & self._has_members[groups] & late
 
     def _generation(self, groups: Any, at: int) -> Any:
         return ((at + groups) // _REBALANCE_ROUNDS + 1).astype(np.int32)
@@ -401,6 +409,10 @@ def _same(value: Any, rows: int, kind: pa.DataType | None = None) -> pa.Array:
     if isinstance(value, datetime):
         return pa.repeat(pa.scalar(value, pa.timestamp("us", "UTC")), rows)
     return pa.repeat(pa.scalar(value, kind), rows)
+
+
+def _or_null(places: Any, known: Any) -> pa.Array:
+    return pa.array(places, mask=~known)
 
 
 def _array(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
