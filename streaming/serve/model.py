@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,21 +48,22 @@ class Cluster:
 class MetricRows:
     """Rows of each metric_<name>.sql by <name>, as columns. Any thread may ask.
 
-    They are read when somebody asks for the first time, all at once: where nobody scrapes, a poll of the lake costs
-    a third of the time. They are of the snapshot's poll, or of a later one.
+    They are read when somebody asks for the first time: where nobody scrapes, a poll of the lake costs a third of the
+    time. They are of the snapshot's poll, or of a later one.
     """
 
-    def __init__(self, read: Callable[[], dict[str, pa.Table]]) -> None:
+    def __init__(self, read: Callable[[Collection[str]], dict[str, pa.Table]]) -> None:
         """Read nothing yet."""
         self._read = read
-        self._rows: dict[str, pa.Table] | None = None
+        self._rows: dict[str, pa.Table] = {}
         self._lock = threading.Lock()
 
-    def __getitem__(self, name: str) -> pa.Table:
+    def read(self, names: Collection[str]) -> dict[str, pa.Table]:
+        """Rows by name; what is read now is all as of the same poll."""
         with self._lock:
-            if self._rows is None:
-                self._rows = self._read()
-            return self._rows[name]
+            if missing := set(names) - self._rows.keys():
+                self._rows |= self._read(missing)
+            return {name: self._rows[name] for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Snapshot:
 
     def rows(self, name: str, cluster: str, *columns: str) -> Iterator[tuple[Any, ...]]:
         """Some columns of a cluster's rows."""
-        rows = self.metrics[name]
+        rows = self.metrics.read([name])[name]
         rows = rows.filter(pc.equal(rows["cluster"], cluster))
         return zip(*(rows[column].to_pylist() for column in columns), strict=True)
 
@@ -189,12 +190,12 @@ class Model:
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
         rounds = self.lake.columns([_ROUNDS])[_ROUNDS].to_pylist()
         clusters = {row["cluster"]: _cluster(row) for row in rounds}
-        return Snapshot(version, clusters, MetricRows(lambda: self._metrics(whole=whole)), whole)
+        return Snapshot(version, clusters, MetricRows(lambda names: self._metrics(names, whole=whole)), whole)
 
-    def _metrics(self, *, whole: bool) -> dict[str, pa.Table]:
-        names = [name for name in server_queries() if name.startswith(_METRIC)]
-        rows = {name.removeprefix(_METRIC): found for name, found in self.lake.columns(names).items()}
-        if not whole:
+    def _metrics(self, names: Collection[str], *, whole: bool) -> dict[str, pa.Table]:
+        found = self.lake.columns([f"{_METRIC}{name}" for name in names])
+        rows = {name: found[f"{_METRIC}{name}"] for name in names}
+        if not whole and "rebalances" in rows:
             rows["rebalances"] = rows["rebalances"].slice(0, 0)
         return rows
 

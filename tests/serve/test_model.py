@@ -22,7 +22,7 @@ def add(lake: DeltaLake, batch: int, table: str, **values: Any) -> None:
 
 
 def groups(model: Model) -> list[str] | None:
-    return None if model.snapshot is None else sorted(model.snapshot.metrics["groups"]["group_id"].to_pylist())
+    return None if model.snapshot is None else sorted(model.snapshot.metrics.read(["groups"])["groups"]["group_id"].to_pylist())
 
 
 def test_while_files_of_the_present_cannot_be_read_there_is_no_snapshot(

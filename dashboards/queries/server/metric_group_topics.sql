@@ -19,14 +19,23 @@ WITH places AS (
     CASE WHEN l.oldest_unread_reason = 'nothing_unread' THEN r.round_time ELSE l.oldest_unread_time_max END AS unread
   FROM lag_current AS l
   JOIN rounds_current AS r ON r.cluster = l.cluster
+),
+owned AS (
+  -- (First by owner: to count the distinct owners of a million partitions costs as much as all the rest.)
+  SELECT cluster, group_id, topic, member_id, sum(lag) AS lag, max(lag) AS lag_max, sum(committed_offset) AS committed,
+    count(member_id) AS assigned, min(CASE WHEN lag IS NOT NULL THEN unread END) AS unread_max,
+    sum(CASE WHEN is_read THEN lag END) AS read_lag,
+    sum(CASE WHEN is_read THEN CASE WHEN lag IS NULL THEN 1 ELSE 0 END END) AS read_unknown,
+    min(CASE WHEN is_read THEN unread END) AS read_unread_max, count(committed_offset) AS commits,
+    max(newest_time) AS newest_time
+  FROM places
+  GROUP BY cluster, group_id, topic, member_id
 )
-SELECT cluster, group_id, coalesce(topic, '') AS topic, CAST(sum(lag) AS BIGINT) AS lag, max(lag) AS lag_max,
-  CAST(sum(committed_offset) AS BIGINT) AS committed, nullif(count(DISTINCT member_id), 0) AS members,
-  nullif(count(member_id), 0) AS assigned, min(CASE WHEN lag IS NOT NULL THEN unread END) AS unread_max,
-  CAST(sum(CASE WHEN is_read THEN lag END) AS BIGINT) AS read_lag,
-  CAST(sum(CASE WHEN is_read THEN CASE WHEN lag IS NULL THEN 1 ELSE 0 END END) AS BIGINT) AS read_unknown,
-  min(CASE WHEN is_read THEN unread END) AS read_unread_max, count(committed_offset) > 0 AS has_commits,
-  max(newest_time) AS newest_time
-FROM places
+SELECT cluster, group_id, coalesce(topic, '') AS topic, CAST(sum(lag) AS BIGINT) AS lag, max(lag_max) AS lag_max,
+  CAST(sum(committed) AS BIGINT) AS committed, nullif(count(DISTINCT member_id), 0) AS members,
+  nullif(CAST(sum(assigned) AS BIGINT), 0) AS assigned, min(unread_max) AS unread_max,
+  CAST(sum(read_lag) AS BIGINT) AS read_lag, CAST(sum(read_unknown) AS BIGINT) AS read_unknown,
+  min(read_unread_max) AS read_unread_max, sum(commits) > 0 AS has_commits, max(newest_time) AS newest_time
+FROM owned
 GROUP BY GROUPING SETS ((cluster, group_id, topic), (cluster, group_id))
 ORDER BY cluster, group_id, topic

@@ -1,17 +1,20 @@
 """Prometheus' text format 0.0.4 and OpenMetrics 1.0.0.
 
-Written here and not by prometheus_client, which makes an object for every sample: 150,000 series of 50,000 partitions
-took it 0.95 s on the machine on which these lines take 0.08 s. The tests read them back with its parsers.
+Written here by columns and not by prometheus_client, which makes an object for every sample: a scrape of 100,000 groups
+has half a million. The tests read them back with its parsers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPEN_METRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -33,6 +36,10 @@ class Level(IntEnum):
     PARTITION = 3
 
 
+# What a label's value needs `label_value` for.
+_SPECIAL = r'["\\\n]'
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """One metric with its samples.
@@ -41,23 +48,59 @@ class Family:
         name: Its name; a counter's without `_total`.
         kind: Its type.
         help: What it means, in one line.
-        samples: Labels and value, as `sample` makes them.
+        labels: Makes those of each row, as `label_texts` does; not asked for where the metric is left out.
+        values: Of each row, as text; NULL where there is no series.
         level: What it has a series for.
     """
 
     name: str
     kind: Literal["gauge", "counter"]
     help: str
-    samples: Sequence[str]
+    labels: Callable[[], pa.Array]
+    values: pa.Array
     level: Level = Level.GROUP
 
+    @property
+    def series(self) -> int:
+        """Number of its samples."""
+        return len(self.values) - int(self.values.null_count)
 
-class Labels(dict[str | None, str]):
-    """Label values as they are written: escaped, and cut where they are long. Keeps what it has seen."""
 
-    def __missing__(self, value: str | None) -> str:
-        found = self[value] = label_value(value or "")
-        return found
+def few(name: str, told: str, samples: Iterable[tuple[str, float]]) -> Family:
+    """A gauge of the server or of clusters.
+
+    Args:
+        name: Its name.
+        told: What it means, in one line.
+        samples: Labels as they are written, and values.
+    """
+    rows = list(samples)
+    labels = pa.array([f"{{{at}}}" if at else "" for at, _ in rows], pa.string())
+    values = pa.array([number(value) for _, value in rows], pa.string())
+    return Family(name, "gauge", told, lambda: labels, values, Level.CLUSTER)
+
+
+def label_texts(labels: Mapping[str, pa.Array], rows: int) -> pa.Array:
+    """Each row's labels in their brackets.
+
+    Args:
+        labels: By name the values of each row, as text; NULL is "".
+        rows: Number of rows.
+    """
+    if not labels:
+        return pa.repeat("", rows)
+    parts: list[pa.Array | str] = []
+    for name, values in labels.items():
+        parts += [f'{"," if parts else "{"}{name}="', _escaped(values), '"']
+    return pc.binary_join_element_wise(*parts, "}", "")
+
+
+def _escaped(values: pa.Array) -> pa.Array:
+    """The same label values as they are written."""
+    values = values.fill_null("")
+    special = pc.or_(pc.greater(pc.utf8_length(values), _LONGEST_VALUE), pc.match_substring_regex(values, _SPECIAL))
+    found = values.filter(special).to_pylist()
+    return pc.replace_with_mask(values, special, pa.array(map(label_value, found), pa.string())) if found else values
 
 
 def label_value(value: str) -> str:
@@ -72,16 +115,6 @@ def label_value(value: str) -> str:
     return value.encode("utf-8", "replace").decode().translate(_ESCAPES)
 
 
-def sample(labels: str, value: float) -> str:
-    """A sample without its name.
-
-    Args:
-        labels: `name="value",...` with values from `Labels`; "" for none.
-        value: Its value.
-    """
-    return f"{{{labels}}} {number(value)}" if labels else f" {number(value)}"
-
-
 def number(value: float) -> str:
     """A number as both formats have it."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -89,20 +122,40 @@ def number(value: float) -> str:
     return repr(value) if not isinstance(value, bool) else str(int(value))
 
 
+def numbers(values: pa.Array) -> pa.Array:
+    """Numbers and truth values as both formats have them; NULL stays."""
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    texts = values.cast(pa.string())
+    if pa.types.is_floating(values.type):
+        endless = pc.if_else(pc.greater(values, 0), "+Inf", "-Inf")
+        texts = pc.if_else(pc.is_finite(values), texts, pc.if_else(pc.is_nan(values), "NaN", endless))
+    return texts
+
+
 def written(families: Iterable[Family], *, open_metrics: bool) -> bytes:
     """Families as bytes, without the line that ends OpenMetrics; those without samples are left out."""
-    parts: list[str] = []
+    parts: list[bytes] = []
     for family in families:
-        if not family.samples:
+        if not family.series:
             continue
         line = f"{family.name}_total" if family.kind == "counter" else family.name
         named = family.name if open_metrics else line
         told = family.help.replace("\\", "\\\\").replace("\n", "\\n")
         if open_metrics:
             told = told.replace('"', '\\"')
-        parts.append(f"# HELP {named} {told}\n# TYPE {named} {family.kind}\n")
-        parts.append(f"{line}{f'{chr(10)}{line}'.join(family.samples)}\n")
-    return "".join(parts).encode()
+        parts.append(f"# HELP {named} {told}\n# TYPE {named} {family.kind}\n".encode())
+        # (A row without a value has no line.)
+        lines = pc.binary_join_element_wise(line, family.labels(), " ", family.values, "\n", "").drop_null()
+        parts.append(_joined(lines))
+    return b"".join(parts)
+
+
+def _joined(texts: pa.Array) -> bytes:
+    """Texts one after the other, which is how an array holds them."""
+    _, places, data = texts.buffers()
+    ends = memoryview(places).cast("i")
+    return bytes(data[ends[texts.offset] : ends[texts.offset + len(texts)]])
 
 
 def within(families: Sequence[Family], most: int) -> tuple[list[Family], list[Family]]:
@@ -114,7 +167,7 @@ def within(families: Sequence[Family], most: int) -> tuple[list[Family], list[Fa
     kept: set[str] = set()
     used = 0
     for family in sorted(families, key=lambda f: f.level):
-        if used + len(family.samples) <= most:
-            used += len(family.samples)
+        if used + family.series <= most:
+            used += family.series
             kept.add(family.name)
     return [f for f in families if f.name in kept], [f for f in families if f.name not in kept]

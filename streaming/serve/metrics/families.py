@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.serve.metrics.exposition import Family, Labels, Level, sample
+from streaming.serve.metrics.exposition import Family, Level, label_texts, number, numbers
 from streaming.serve.model import Snapshot
 
 _LEVELS: Final = {
@@ -27,6 +28,9 @@ _LEVELS: Final = {
     "ends": Level.PARTITION,
 }
 """What a metric can have a series for: rows of metric_<name>.sql, or what `_rows` makes of them."""
+
+_SOURCES: Final = {"findings": "groups", "group_sums": "group_topics"}
+"""Rows that are made of those of another name."""
 
 _NO_COMMIT = "no_commit"
 """`lag.reason` of a partition without a committed offset."""
@@ -87,77 +91,76 @@ def families(mode: Mode, snapshot: Snapshot, clusters: Collection[str], *, by_pa
         by_partition: Whether those of a group's partitions are wanted.
     """
     wanted = [metric for metric in mode.metrics if by_partition or metric.of != "partitions"]
-    known = Labels()
-    found = {}
-    for of in {metric.of for metric in wanted}:
-        rows = _rows(snapshot, of, clusters)
+    sources = {metric.of: _SOURCES.get(metric.of, metric.of) for metric in wanted if metric.of != "build"}
+    known = snapshot.metrics.read(set(sources.values()))
+    shown = pa.array(sorted(clusters), pa.string())
+    found = {"build": _build()}
+    for of, source in sources.items():
+        rows = known[source]
+        found[of] = _rows(of, rows.filter(pc.is_in(rows["cluster"], shown)))
         if of in mode.shown:
-            rows = rows.filter(rows[mode.shown[of]])
-        found[of] = rows, _labels(mode.labels[of], rows, known)
-    return [_family(mode, metric, *found[metric.of], known) for metric in wanted]
+            found[of] = found[of].filter(found[of][mode.shown[of]])
+    named = {of: cache(partial(_labels, mode.labels[of], rows)) for of, rows in found.items() if of in mode.labels}
+    return [_family(mode, metric, found[metric.of], named[metric.of]) for metric in wanted]
 
 
-def _family(mode: Mode, metric: Metric, rows: pa.Table, named: Sequence[str], known: Labels) -> Family:
-    values = _values(metric, rows)
+def _family(mode: Mode, metric: Metric, rows: pa.Table, named: Callable[[], pa.Array]) -> Family:
+    values = numbers(_values(metric, rows))
     if mode.without_commit is not None and metric.of == "partitions":
-        reasons = rows["reason"].to_pylist()
-        values = [
-            mode.without_commit if why == _NO_COMMIT else value for value, why in zip(values, reasons, strict=True)
-        ]
+        is_without = pc.equal(rows["reason"], _NO_COMMIT).fill_null(False)
+        values = pc.if_else(is_without, number(mode.without_commit), values)
     if metric.more:
-        named = [f"{at},{more}" for at, more in zip(named, _labels(metric.more, rows, known), strict=True)]
-    samples = [sample(at, value) for at, value in zip(named, values, strict=True) if value is not None]
-    return Family(metric.name, "gauge", metric.help, samples, _LEVELS[metric.of])
+        named = partial(_labels, {**mode.labels[metric.of], **metric.more}, rows)
+    return Family(metric.name, "gauge", metric.help, named, _whole(values), _LEVELS[metric.of])
 
 
-def _rows(snapshot: Snapshot, of: str, clusters: Collection[str]) -> pa.Table:
-    if of == "build":
-        return pa.table({"version": [version("evenkeel")], "up": [1]})
-    source = {"findings": "groups", "group_sums": "group_topics"}.get(of, of)
-    rows = snapshot.metrics[source]
-    rows = rows.filter(pc.is_in(rows["cluster"], pa.array(sorted(clusters), pa.string())))
-    if source == "group_topics":
+def _build() -> pa.Table:
+    return pa.table({"version": [version("evenkeel")], "up": [1]})
+
+
+def _rows(of: str, rows: pa.Table) -> pa.Table:
+    """The rows of what a metric has a series for, from those of its query."""
+    if of == "findings":
+        return _findings(rows)
+    if of in {"group_topics", "group_sums"}:
         is_sum = pc.equal(rows["topic"], "")
         return rows.filter(is_sum if of == "group_sums" else pc.invert(is_sum))
-    return rows if of != "findings" else _findings(rows)
+    return rows
 
 
 def _findings(groups: pa.Table) -> pa.Table:
     """One row per group and finding that holds now."""
-    found = [
-        (cluster, group, name, 1)
-        for cluster, group, held in zip(
-            *(groups[c].to_pylist() for c in ("cluster", "group_id", "findings")), strict=True
-        )
-        for name in sorted({finding["finding"] for finding in held or ()})
-    ]
-    names = ("cluster", "group_id", "finding", "holds")
-    return pa.table({name: [row[place] for row in found] for place, name in enumerate(names)})
+    held = _whole(groups["findings"])
+    of_group = groups.select(["cluster", "group_id"]).take(pc.list_parent_indices(held))
+    found = of_group.append_column("finding", pc.struct_field(pc.list_flatten(held), "finding"))
+    names = ["cluster", "group_id", "finding"]
+    once = found.group_by(names).aggregate([]).sort_by([(name, "ascending") for name in names])
+    return once.append_column("holds", pa.repeat(1, once.num_rows))
 
 
-def _labels(labels: Mapping[str, str], rows: pa.Table, known: Labels) -> list[str]:
+def _labels(labels: Mapping[str, str], rows: pa.Table) -> pa.Array:
     """Each row's labels as they are written."""
-    columns = [[f'{label}="{known[text]}"' for text in _texts(rows, column)] for label, column in labels.items()]
-    return [",".join(parts) for parts in zip(*columns, strict=True)]
+    texts = {label: _texts(rows, column) for label, column in labels.items()}
+    return label_texts(texts, rows.num_rows)
 
 
-def _texts(rows: pa.Table, column: str) -> list[str | None]:
-    if not column:
-        return [None] * rows.num_rows
-    texts: list[str | None] = rows[column].cast(pa.string()).to_pylist()
-    return texts
+def _texts(rows: pa.Table, column: str) -> pa.Array:
+    return _whole(rows[column].cast(pa.string())) if column else pa.repeat("", rows.num_rows)
 
 
-def _values(metric: Metric, rows: pa.Table) -> list[Any]:
+def _values(metric: Metric, rows: pa.Table) -> pa.ChunkedArray:
     column = rows[metric.column]
     if metric.since:
         passed = pc.max_element_wise(pc.subtract(_ms(column), _ms(rows[metric.since])), 0, skip_nulls=False)
-        column = pc.divide(pc.multiply(passed, metric.per_second).cast(pa.float64()), 1000.0)
-    elif pa.types.is_timestamp(column.type):
-        column = pc.divide(_ms(column).cast(pa.float64()), 1000.0)
-    values: list[Any] = column.to_pylist()
-    return values
+        return pc.divide(pc.multiply(passed, metric.per_second).cast(pa.float64()), 1000.0)
+    if pa.types.is_timestamp(column.type):
+        return pc.divide(_ms(column).cast(pa.float64()), 1000.0)
+    return column
 
 
 def _ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return times.cast(pa.timestamp("ms", times.type.tz), safe=False).cast(pa.int64())
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

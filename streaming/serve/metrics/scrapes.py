@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from streaming.serve.metrics.exposition import Family, Labels, Level, sample, within, written
+from streaming.serve.metrics.exposition import Family, few, label_value, within, written
 from streaming.serve.metrics.families import families
 from streaming.serve.metrics.modes import MODES, OWN
 from streaming.serve.model import Model, Snapshot, round_age_s
@@ -132,54 +132,43 @@ class Scrapes:
     def _self(self, left_out: Sequence[Family]) -> list[Family]:
         """What the server says of itself."""
         return [
-            Family(
+            few(
                 "evenkeel_series_left_out",
-                "gauge",
                 "Series beyond serve.most_series, by the metric that was left out whole.",
-                [sample(f'metric="{family.name}"', len(family.samples)) for family in left_out],
-                Level.CLUSTER,
+                [(f'metric="{family.name}"', family.series) for family in left_out],
             ),
-            Family(
+            few(
                 "evenkeel_render_duration_seconds",
-                "gauge",
                 "How long the rendering of a mode's metrics took, the last time before this.",
-                [sample(f'mode="{mode}"', took) for mode, took in sorted(self._took_s.items())],
-                Level.CLUSTER,
+                [(f'mode="{mode}"', took) for mode, took in sorted(self._took_s.items())],
             ),
-            Family("evenkeel_server_start_timestamp_seconds", "gauge", "When this server started.",
-                   [sample("", self._started)], Level.CLUSTER),
-            Family("evenkeel_build_info", "gauge", "1; the release of this server.",
-                   [sample(f'version="{version("evenkeel")}"', 1)], Level.CLUSTER),
-        ]  # fmt: skip
+            few("evenkeel_server_start_timestamp_seconds", "When this server started.", [("", self._started)]),
+            few("evenkeel_build_info", "1; the release of this server.", [(f'version="{version("evenkeel")}"', 1)]),
+        ]
 
     def _live(self, snapshot: Snapshot, silent: frozenset[str], clusters: Collection[str]) -> list[Family]:
         """What is true at the moment of the scrape alone."""
-        labels = Labels()
-        shown = {n: (f'cluster="{labels[n]}"', c) for n, c in snapshot.clusters.items() if n in clusters}
+        shown = {n: (f'cluster="{label_value(n)}"', c) for n, c in snapshot.clusters.items() if n in clusters}
         return [
-            Family(
+            few(
                 "evenkeel_round_age_seconds",
-                "gauge",
                 "Age of the newest round, by this machine's clock and the broker's.",
-                [sample(at, round(round_age_s(c), 3)) for at, c in shown.values()],
+                [(at, round(round_age_s(c), 3)) for at, c in shown.values()],
             ),
-            Family(
+            few(
                 "evenkeel_batch_age_seconds",
-                "gauge",
                 "Time since this server last read a new round, by its own steady clock.",
-                [sample(at, round(self._model.quiet_s(n), 3)) for n, (at, _) in shown.items()],
+                [(at, round(self._model.quiet_s(n), 3)) for n, (at, _) in shown.items()],
             ),
-            Family(
+            few(
                 "evenkeel_cluster_silent",
-                "gauge",
                 "1 if no round has come for longer than alerts and page allow: nothing else is served of it.",
-                [sample(at, int(n in silent)) for n, (at, _) in shown.items()],
+                [(at, int(n in silent)) for n, (at, _) in shown.items()],
             ),
-            Family(
+            few(
                 "evenkeel_lake_readable",
-                "gauge",
                 "1 if the last look at the tables succeeded.",
-                [sample("", int(self._model.lake.followed))],
+                [("", int(self._model.lake.followed))],
             ),
         ]
 
