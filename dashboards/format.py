@@ -220,11 +220,15 @@ def names(given: Sequence[str] | None, most: int = 20) -> str:
     return ", ".join(listed[:most]) + more
 
 
+DIGEST: Final = "sha256:"
+"""How a digest begins that stands for a name in links."""
+
+
 def key_of(name: str) -> str:
     """A name as used in links: the name itself, or a digest if it is too long or a path would swallow it."""
     if len(name) <= _LINK_AT and name not in {".", ".."}:
         return name
-    return f"sha256:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return f"{DIGEST}{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -40,6 +40,8 @@ _MOST_ANSWERS = 512
 
 # Two synchronised clocks differ by less than this.
 _APART_S = 120.0
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class PageLake:
         self._changed = changed
         self._cache = TableCache(root, _wanted(self._queries, past, heartbeat, spans or {}), past)
         self._version = 0
-        self._answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        self._answers: dict[tuple[Any, ...], Any] = {}
         self._lock = threading.Lock()
         self._read_once = threading.Event()
         self._read = False
@@ -158,18 +160,26 @@ class PageLake:
     def ask(self, name: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """The rows of a query. Callers share the list until something changes, so do not modify it."""
         given = dict(parameters or {})
-        key = question(name, given)
+        return self._answer(question(name, given), lambda: self._cache.rows(self._queries[name].duckdb, given))
+
+    def ask_columns(self, name: str, parameters: Mapping[str, Any]) -> pa.Table:
+        """The same as columns: a hundred thousand rows of `groups` take two seconds to become dicts."""
+        given = dict(parameters)
+        key = ("columns", *question(name, given))
+        return self._answer(key, lambda: self._cache.arrow({name: self._queries[name].duckdb}, given)[name])
+
+    def _answer(self, key: tuple[Any, ...], find: Callable[[], _Found]) -> _Found:
         with self._lock:
             version, known = self._version, self._answers.get(key)
         if known is not None:
-            return known
-        rows = self._cache.rows(self._queries[name].duckdb, given)
+            return cast("_Found", known)
+        found = find()
         with self._lock:
             if version == self._version:
                 if len(self._answers) >= _MOST_ANSWERS:
                     self._answers.clear()
-                self._answers[key] = rows
-        return rows
+                self._answers[key] = found
+        return found
 
     def page(
         self,

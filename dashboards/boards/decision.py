@@ -9,7 +9,7 @@ from dashboards import format as words
 from dashboards.boards.owners import lag_by_member, owners
 from dashboards.format import Row
 from dashboards.page.address import WrongAddressError
-from dashboards.page.board import Board, NotThereError, View, name_of
+from dashboards.page.board import Board, NotThereError, View, key, name_of
 from streaming.explain import verdict_in_words
 
 __all__ = ["BOARD", "as_decided", "better", "strategies"]
@@ -79,9 +79,9 @@ def _number(text: str) -> int:
 def _named(view: View) -> tuple[str, str]:
     """Cluster and id of the group: a living one, or any whose whole id is in the address."""
     asked = view.address.path[1]
-    living = [g for g in view.groups() if asked in {g["group_id"], words.key_of(g["group_id"])}]
+    living = view.meant(lambda name: view.rows("groups", group_id=name), "group_id")
     if len(living) == 1:
-        return living[0]["cluster"], living[0]["group_id"]
+        return key(living[0])
     if view.cluster is None and len(view.clusters) > 1:
         message = "Several clusters are watched: add ?cluster= and a name to the address."
         raise NotThereError(message)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.charts import count_plot
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, View, by_group, fold, key, total
+from dashboards.page.board import TIMES, Board, View, by_group, fold, key, rows_of, total
 from dashboards.spans import step_of
 
 __all__ = ["BOARD", "drifted_groups", "libraries", "mismatches", "reasons"]
@@ -162,7 +162,8 @@ def _figures(rows: Sequence[Row]) -> dict[str, int]:
 
 def _states(view: View) -> Any:
     """What holds now of a group by its row: whether it is still drifted, and a sentence; None if it is gone."""
-    now, since = by_group(view.groups()), by_group(view.rows("since"))
+    groups = rows_of(view.columns("groups"), "cluster", "group_id", "verdict", "last_decision_time")
+    now, since = by_group(groups), by_group(view.rows("since"))
 
     def state(row: Row) -> tuple[bool, str] | None:
         present = now.get(key(row))

@@ -49,7 +49,7 @@ def named_group(view: View) -> Row:
     Raises:
         NotThereError: There is none, or several clusters have one.
     """
-    return view.named(lambda name: view.groups(group_id=name), "group")
+    return view.named(lambda name: view.rows("groups", group_id=name), "group")
 
 
 def history_of(view: View, group: Row, span: Range) -> list[dict[str, Any]]:

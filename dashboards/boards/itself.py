@@ -70,7 +70,7 @@ def status(view: View) -> dict[str, Any]:
         # Otherwise a cluster whose clock is ahead would set the time for all.
         newest = min(newest, view.now)
     return {
-        "there": bool(rounds) or bool(view.groups()),
+        "there": bool(rounds) or bool(view.rows("groups")),
         "reading": not view.lake.present and view.lake.problem is None,
         "clusters": [row["cluster"] for row in rounds],
         "newest": newest,
@@ -118,11 +118,12 @@ def missing(row: Row) -> list[str]:
 
 def _clusters(view: View) -> Mapping[str, Any]:
     shown = [row for row in view.rows("clusters") if view.cluster in {None, row["cluster"]}]
+    groups = view.columns("groups", cluster=None)
     return {
         "clusters": shown[:_MOST_CLUSTERS],
         "hidden": len(shown) - _MOST_CLUSTERS,
         "quiet": {name: _quiet(view, name) for name in silent(view.lake)},
-        "health": Counter((group["cluster"], group["health"]) for group in view.groups(cluster=None)),
+        "health": Counter(zip(groups["cluster"].to_pylist(), groups["health"].to_pylist(), strict=True)),
         "unseen": {(row["cluster"], row["kind"]): row["number"] for row in view.rows("unseen")},
         "firing": Counter(row["cluster"] for row in view.rows("alerts", cluster=None)),
         "missing": missing,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
+
+import pyarrow as pa
 
 from dashboards import format as words
 from dashboards.boards.alerts import firing
 from dashboards.format import Row
-from dashboards.page.board import HEALTH, Board, View, by_group, key, total
+from dashboards.page.board import HEALTH, Board, View, by_group, key, rows_of, total
 
 __all__ = ["BOARD", "pattern_of"]
 
@@ -44,6 +47,7 @@ _MADE_UP: Final = (
 _LONGEST_PATTERN: Final = 249
 
 
+@lru_cache(maxsize=2**18)
 def pattern_of(group: str) -> str:
     """A group id with the parts that were made up for one run as `<uuid>`, `<hex>`, `<time>`, `<number>`."""
     if len(group) > _LONGEST_PATTERN:
@@ -56,7 +60,11 @@ def pattern_of(group: str) -> str:
 def _fill(view: View) -> Mapping[str, Any]:
     show, pattern = view.address.one_of("show", HEALTH.values()), view.address.text("pattern")
     text = view.address.text("q").strip()
-    everyone = view.groups()
+    columns = view.columns("groups")
+    sort, _ = _SORTS.get(view.address.text("sort"), ("health", True))
+    everyone = rows_of(columns, *{"cluster", "group_id", "health", "lag_total", "members", sort})
+    for place, group in enumerate(everyone):
+        group["place"] = place
     places = _places(view, text.lower()) if text else None
     wanted = [
         group
@@ -66,14 +74,17 @@ def _fill(view: View) -> Mapping[str, Any]:
     counts = Counter(HEALTH[group["health"]] for group in wanted)
     listed = view.ordered([group for group in wanted if not show or HEALTH[group["health"]] == show], _SORTS)
     rows, since = _folded(listed, pattern), by_group(view.rows("since"))
+    shown = rows[: view.most]
+    shown_places = pa.array([row["place"] for row in shown if "place" in row], pa.int64())
+    whole = iter(columns.take(shown_places).to_pylist())
     topics = sum(text.lower() in row["topic"].lower() for row in view.rows("topics", topic=None)) if text else 0
     return {
         "counts": zip(HEALTH, view.chips("show", HEALTH.values(), counts), strict=True),
         "owners": view.owner_chips(group["group_id"] for group in everyone),
         "alerts": None if view.everything else firing(view, None),
         "rows": [
-            (row, _fold(row["groups"]) if "groups" in row else _group(row, view, since, (places or {}).get(key(row))))
-            for row in rows[: view.most]
+            (row, _fold(row["groups"])) if "groups" in row else _group(next(whole), view, since, places or {})
+            for row in shown
         ],
         "hidden": len(rows) - view.most,
         "listed": len(listed),
@@ -123,12 +134,15 @@ def _fold(groups: Sequence[Row]) -> dict[str, Any]:
 
 
 def _group(
-    row: Row, view: View, since: Mapping[tuple[str, str], Row], places: Mapping[str, str] | None
-) -> dict[str, Any]:
-    """What a row says of one group; `places` are where the searched text was found."""
-    found = places or {}
+    row: Row,
+    view: View,
+    since: Mapping[tuple[str, str], Row],
+    places: Mapping[tuple[str, str], Mapping[str, str]],
+) -> tuple[Row, dict[str, Any]]:
+    """A row of groups.sql, and what is said of it; `places` are where the searched text was found."""
+    found = places.get(key(row), {})
     where = next((f"{place} {words.cut(found[place])}" for place in _PLACES if place in found), "")
-    return {
+    return row, {
         "health": row["health"],
         "says": [reason.text for reason in words.reasons(row, view.clock, since.get(key(row)))] or [words.calm(row)],
         "where": "" if "group" in found else where,

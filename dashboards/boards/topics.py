@@ -137,6 +137,7 @@ def _topic(view: View) -> Mapping[str, Any]:
     topic = view.named(lambda name: view.rows("topics", topic=name), "topic")
     name = {"cluster": topic["cluster"], "topic": topic["topic"]}
     groups, partitions = view.rows("topic_groups", **name), view.rows("topic_partitions", **name)
+    everyone = view.columns("groups", cluster=topic["cluster"])
     # What is not known any more does not go on waiting: a silent cluster is shown as of its newest round.
     as_of = next((row["round_time"] for row in view.rows("rounds") if row["cluster"] == topic["cluster"]), view.now)
     return {
@@ -148,7 +149,7 @@ def _topic(view: View) -> Mapping[str, Any]:
         "bytes_why": _bytes_why,
         "plots": _history(view, name),
         "groups": groups[:_SHOWN],
-        "health": {row["group_id"]: row["health"] for row in view.groups(cluster=topic["cluster"])},
+        "health": dict(zip(everyone["group_id"].to_pylist(), everyone["health"].to_pylist(), strict=True)),
         "behind": lambda row: _behind(row["oldest_unread_time"], as_of),
         "number_of_groups": max(len(groups), topic["groups"]),
         "partitions": partitions[:_SHOWN],

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
 from dashboards import format as words
 from dashboards.format import Clock, Row
 from dashboards.lake import PageLake, since
@@ -20,7 +22,8 @@ from dashboards.spans import LIVE, RANGES, Range
 from streaming.config import Owner, owner_of
 
 __all__ = [
-    "HEALTH", "TIMES", "Board", "Clock", "NotThereError", "Row", "View", "by_group", "fold", "key", "name_of", "total",
+    "HEALTH", "TIMES", "Board", "Clock", "NotThereError", "Row", "View", "by_group", "fold", "key", "name_of",
+    "rows_of", "total",
 ]  # fmt: skip
 
 HEALTH: Final = {3: "critical", 2: "warning", 1: "unknown", 0: "ok", -1: "no members"}
@@ -114,17 +117,29 @@ class View:
         Returns:
             The rows; none while they are still being read, which `unread` says then.
         """
-        query = queries().get(name) or history_queries()[name]
-        known = {"cluster": self.cluster, "group_id": None, "since": since(self.lake.past, self.now)}
-        if span is not None:
-            known |= {"since": span.whole_minutes.begin, "until": span.whole_minutes.end}
-        asked = {name: value for name, value in known.items() if name in query.parameters} | given
+        asked = self._asked(name, span, given)
         if name in queries() and (span is None or self.in_memory(span)):
             return self.lake.ask(name, asked)
         found = self.archive.ask(name, **asked)
         if found is None:
             self.unread.add(name)
         return found or []
+
+    def columns(self, name: str, **given: Any) -> pa.Table:
+        """Rows of a query of what is held in memory, as columns: for queries with a row of every group."""
+        return self.lake.ask_columns(name, self._asked(name, None, given))
+
+    def _asked(self, name: str, span: Range | None, given: Mapping[str, Any]) -> dict[str, Any]:
+        query = queries().get(name) or history_queries()[name]
+        known = {
+            "cluster": self.cluster,
+            "group_id": None,
+            "since": since(self.lake.past, self.now),
+            "imbalance": self.lake.thresholds.imbalance,
+        }
+        if span is not None:
+            known |= {"since": span.whole_minutes.begin, "until": span.whole_minutes.end}
+        return {name: value for name, value in known.items() if name in query.parameters} | dict(given)
 
     def newest(self, name: str, step: timedelta, **given: Any) -> list[dict[str, Any]]:
         """Rows of a query of history up to now; those of a step ago, if they are known, while the newest are read."""
@@ -144,10 +159,6 @@ class View:
         """Time of a cluster's newest round; never later than now, because a broker's clock may be ahead."""
         times: list[datetime] = [row["round_time"] for row in self.rows("rounds") if row["cluster"] == cluster]
         return min([self.now, *times])
-
-    def groups(self, **given: Any) -> list[dict[str, Any]]:
-        """The living groups of a cluster, or of all."""
-        return self.rows("groups", imbalance=self.lake.thresholds.imbalance, **given)
 
     def owner(self, group: str) -> str:
         """The team that owns a group; "" when no entry names it."""
@@ -215,6 +226,14 @@ class View:
             for name in RANGES
         ]
 
+    def meant(self, rows: Callable[[str | None], Sequence[Row]], column: str) -> Sequence[Row]:
+        """Rows of the name that the address has, or whose digest it has; `rows` as of `named`."""
+        asked = self.address.path[1]
+        found = rows(asked)
+        if not found and asked.startswith(words.DIGEST):
+            found = [row for row in rows(None) if words.key_of(row[column]) == asked]
+        return found
+
     def named(self, rows: Callable[[str | None], Sequence[Row]], kind: str) -> Row:
         """The living group or topic that the address names.
 
@@ -225,8 +244,7 @@ class View:
         Raises:
             NotThereError: There is none, or several clusters have one.
         """
-        asked, column = self.address.path[1], "group_id" if kind == "group" else kind
-        found = rows(asked) or [row for row in rows(None) if words.key_of(row[column]) == asked]
+        asked, found = self.address.path[1], self.meant(rows, "group_id" if kind == "group" else kind)
         if not found:
             where = f" in {words.cut(self.cluster)}" if self.cluster else ""
             what = "active group" if kind == "group" else kind
@@ -244,6 +262,11 @@ class View:
 def key(row: Row) -> tuple[str, str]:
     """Cluster and id of a row's group."""
     return row["cluster"], row["group_id"]
+
+
+def rows_of(table: pa.Table, *columns: str) -> list[dict[str, Any]]:
+    """Some columns as rows."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*(table[c].to_pylist() for c in columns), strict=True)]
 
 
 def name_of(row: Row) -> dict[str, Any]:

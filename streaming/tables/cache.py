@@ -214,14 +214,14 @@ class TableCache:
         finally:
             cursor.close()
 
-    def arrow(self, queries: Mapping[str, str]) -> dict[str, pa.Table]:
+    def arrow(self, queries: Mapping[str, str], parameters: Mapping[str, Any] | None = None) -> dict[str, pa.Table]:
         """Run queries over the same rows; those of each as columns, by the query's name."""
         with self._lock:
             cursor = self._connection.cursor()
         try:
             cursor.execute("SET TimeZone = 'UTC'")
             cursor.begin()
-            return {name: cursor.sql(sql).to_arrow_table() for name, sql in queries.items()}
+            return {name: cursor.sql(sql, params=parameters).to_arrow_table() for name, sql in queries.items()}
         finally:
             cursor.close()
 
