@@ -22,7 +22,9 @@ def add(lake: DeltaLake, batch: int, table: str, **values: Any) -> None:
 
 
 def groups(model: Model) -> list[str] | None:
-    return None if model.snapshot is None else sorted(model.snapshot.metrics.read(["groups"])["groups"]["group_id"].to_pylist())
+    if model.snapshot is None:
+        return None
+    return sorted(model.snapshot.metrics.read(["groups"])["groups"]["group_id"].to_pylist())
 
 
 def test_while_files_of_the_present_cannot_be_read_there_is_no_snapshot(
