@@ -22,9 +22,6 @@ _SMALLEST_TABLE = 16
 # HashMap.TREEIFY_THRESHOLD.
 _FULL_BUCKET = 8
 
-# Fewer keys are hashed and sorted faster one by one.
-_WORTH_ARRAYS = 32
-
 _Key = TypeVar("_Key")
 
 Codes = Sequence[int] | NDArray[np.uint32]
@@ -33,26 +30,14 @@ Codes = Sequence[int] | NDArray[np.uint32]
 
 def string_hash(text: str) -> int:
     """`String.hashCode()` as an unsigned 32-bit number: a polynomial of 31 over UTF-16 code units."""
-    units = text.encode("utf-16-be", "surrogatepass")
+    units: Iterable[int]
+    if text.isascii():
+        units = text.encode()
+    else:
+        units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2").tolist()
     result = 0
-    for index in range(0, len(units), 2):
-        result = (31 * result + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
-    return result
-
-
-def string_hashes(texts: Sequence[str]) -> list[int]:
-    """`string_hash` of each."""
-    if len(texts) < _WORTH_ARRAYS or not all(map(str.isascii, texts)):
-        return [string_hash(text) for text in texts]
-    codes = np.zeros(len(texts), dtype=np.uint32)
-    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    letters = np.frombuffer("".join(texts).encode("ascii"), dtype=np.uint8).astype(np.uint32)
-    starts = np.cumsum(lengths) - lengths
-    longer = np.arange(len(texts))
-    for position in range(int(lengths.max())):
-        longer = longer[lengths[longer] > position]
-        codes[longer] = codes[longer] * np.uint32(31) + letters[starts[longer] + position]
-    result: list[int] = codes.tolist()
+    for unit in units:
+        result = (31 * result + unit) & 0xFFFFFFFF
     return result
 
 
@@ -114,7 +99,7 @@ def in_hash_order(names: Iterable[str], *, newest_first: bool = False) -> list[s
     listed = list(dict.fromkeys(names))
     if newest_first:
         listed.reverse()
-    return [listed[position] for position in in_hash_map(string_hashes(listed))]
+    return [listed[position] for position in in_hash_map(list(map(string_hash, listed)))]
 
 
 def names_in_hash_order(names: Sequence[str]) -> list[str]:
@@ -124,7 +109,7 @@ def names_in_hash_order(names: Sequence[str]) -> list[str]:
         CannotTell: A bucket became too full.
     """
     listed = list(dict.fromkeys(names))
-    return [listed[position] for position in in_hash_set(string_hashes(listed), len(names))]
+    return [listed[position] for position in in_hash_set(list(map(string_hash, listed)), len(names))]
 
 
 def member_orders(member_ids: Iterable[str], most: int) -> list[list[str]]:
@@ -142,7 +127,7 @@ def member_orders(member_ids: Iterable[str], most: int) -> list[list[str]]:
         CannotTell: A bucket is too full.
     """
     listed = list(member_ids)
-    codes = string_hashes(listed)
+    codes = list(map(string_hash, listed))
     size = table_size(len(listed))
     buckets: dict[int, list[str]] = {}
     for position in _in_table(codes, size):

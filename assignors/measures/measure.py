@@ -25,7 +25,7 @@ from assignors.registry import assign, known_strategies
 from assignors.strategy import KAFKA_PYTHON, Library, Strategy, parse_library
 
 # Limit for the flow that finds the smallest maximum: 0.3 s. Usual groups take some thousand steps, 500 members and 500
-# topics with random subscriptions 500,000; larger groups get no figure.
+# topics with random subscriptions 300,000; larger groups get no figure.
 _MOST_STEPS = 1_000_000
 
 Load = Mapping[str, Sequence[float]]

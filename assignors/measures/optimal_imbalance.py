@@ -73,61 +73,40 @@ def smallest_maximum(group: Group) -> int:
 
 def _full_classes(supply: Mapping[tuple[int, ...], int], room: list[int]) -> set[int] | None:
     """Let supply flow into the room of its classes; None if all fits, else the classes that it fills."""
-    sources = list(supply)
-    # By class: its partitions from each source.
+    # Nodes of the flow: classes are 0, 1 and so on, the kinds of supply -1, -2 and so on.
+    kinds = list(supply)
     given: list[dict[int, int]] = [{} for _ in room]
-    for source, key in enumerate(sources):
-        left = supply[key]
+    for number, amounts in enumerate(supply.values()):
+        source, left = -1 - number, amounts
         while left:
-            came_from, taken_from, end = _search(source, sources, given, room)
-            if end is None:
-                return set(came_from)
-            amount = min(left, room[end])
-            back = end
-            while (giver := came_from[back]) != source:
-                back = taken_from[giver]
-                amount = min(amount, given[back][giver])
-            room[end] -= amount
-            left -= amount
-            back = end
-            while True:
-                giver = came_from[back]
-                given[back][giver] = given[back].get(giver, 0) + amount
-                if giver == source:
+            # Breadth-first search for a class with room, through kinds that can give elsewhere.
+            came_from = {source: source}
+            queue = [source]
+            for node in queue:
+                if node >= 0 and room[node]:
                     break
-                back = taken_from[giver]
-                given[back][giver] -= amount
-                if not given[back][giver]:
-                    del given[back][giver]
+                following = given[node] if node >= 0 else kinds[-1 - node]
+                spend(len(following) // 2)
+                for other in following:
+                    if other not in came_from:
+                        came_from[other] = node
+                        queue.append(other)
+            else:
+                return {node for node in came_from if node >= 0}
+            path = [node]
+            while path[-1] != source:
+                path.append(came_from[path[-1]])
+            passed_on = list(zip(path[2::2], path[1::2], strict=False))
+            amount = min(left, room[node], *(given[index][kind] for index, kind in passed_on))
+            room[node] -= amount
+            left -= amount
+            for index, kind in zip(path[::2], path[1::2], strict=True):
+                given[index][kind] = given[index].get(kind, 0) + amount
+            for index, kind in passed_on:
+                given[index][kind] -= amount
+                if not given[index][kind]:
+                    del given[index][kind]
     return None
-
-
-def _search(
-    source: int, sources: list[tuple[int, ...]], given: list[dict[int, int]], room: list[int]
-) -> tuple[dict[int, int], dict[int, int], int | None]:
-    """Breadth-first search from a source to a class with room, through sources that can give elsewhere.
-
-    Returns:
-        The source from which each class was reached, the class through which each further source was reached, and the
-        class with room, or None.
-    """
-    came_from: dict[int, int] = {}
-    taken_from: dict[int, int] = {source: -1}
-    queue = [source]
-    for giver in queue:
-        spend(len(sources[giver]))
-        for index in sources[giver]:
-            if index in came_from:
-                continue
-            came_from[index] = giver
-            if room[index]:
-                return came_from, taken_from, index
-            spend(len(given[index]))
-            for other in given[index]:
-                if other not in taken_from:
-                    taken_from[other] = index
-                    queue.append(other)
-    return came_from, taken_from, None
 
 
 _Takers = frozenset[int]

@@ -107,88 +107,45 @@ def _negative_cycle(
     topics, members = may.shape
     load = has.sum(axis=0)
     # Taking a partition from a member costs one stay, unless it has more of the topic than before; giving it one
-    # regains a stay, if it has fewer.
-    take = np.where(has > 0, (has <= had).astype(np.int64), _FAR)
-    give = np.where(may, -(has < had).astype(np.int64), _FAR)
-    lose = np.where(load > 0, -step * load, _FAR)
-    gain = step * (load + 1)
-    at_topic = np.zeros(topics, dtype=np.int64)
+    # regains a stay, if it has fewer. The last row is the sink, to which a member passes all its partitions: one more
+    # than it has costs their number.
+    take = np.vstack((np.where(has > 0, (has <= had).astype(np.int64), _FAR), step * (load + 1)))
+    give = np.vstack((np.where(may, -(has < had).astype(np.int64), _FAR), np.where(load > 0, -step * load, _FAR)))
+    at_row = np.zeros(topics + 1, dtype=np.int64)
     at_member = np.zeros(members, dtype=np.int64)
-    at_sink = np.int64(0)
-    from_member = np.full(topics, -1)
-    from_topic = np.full(members, -2)  # -1: from the sink
-    sink_from = -1
+    from_member = np.full(topics + 1, -1)
+    from_row = np.full(members, -1)
     for done in range(1, min(most_rounds, topics + members + 2) + 1):
         spend(_CALLS + may.size // _CELLS_A_UNIT + members)
-        changed = False
-        through = at_member + take
-        best = through.argmin(axis=1)
-        value = through[np.arange(topics), best]
-        better = value < at_topic
-        if better.any():
-            changed = True
-            at_topic = np.where(better, value, at_topic)
-            from_member = np.where(better, best, from_member)
-        offered = at_topic[:, None] + give
-        best = offered.argmin(axis=0)
-        value = offered[best, np.arange(members)]
-        better = value < at_member
-        if better.any():
-            changed = True
-            at_member = np.where(better, value, at_member)
-            from_topic = np.where(better, best, from_topic)
-        freed = at_sink + lose
-        better = freed < at_member
-        if better.any():
-            changed = True
-            at_member = np.where(better, freed, at_member)
-            from_topic = np.where(better, -1, from_topic)
-        filled = at_member + gain
-        if filled.min() < at_sink:
-            changed = True
-            sink_from = int(filled.argmin())
-            at_sink = filled[sink_from]
-        if not changed:
+        taken = at_member + take
+        nearer = taken.min(axis=1) < at_row
+        at_row = np.minimum(at_row, taken.min(axis=1))
+        from_member = np.where(nearer, taken.argmin(axis=1), from_member)
+        given = at_row[:, None] + give
+        nearer_members = given.min(axis=0) < at_member
+        at_member = np.minimum(at_member, given.min(axis=0))
+        from_row = np.where(nearer_members, given.argmin(axis=0), from_row)
+        if not nearer.any() and not nearer_members.any():
             return [], done
-        cycle = _cycle_of(from_member, from_topic, sink_from)
+        cycle = _cycle_of(from_member.tolist(), from_row.tolist())
         if cycle:
             return cycle, done
     return [], most_rounds
 
 
-def _cycle_of(
-    from_member: NDArray[np.int64], from_topic: NDArray[np.int64], sink_from: int
-) -> list[tuple[int, int, int]]:
+def _cycle_of(from_member: list[int], from_row: list[int]) -> list[tuple[int, int, int]]:
     """A cycle among the predecessors as transfers, if there is one; each has negative cost."""
+    sink = len(from_member) - 1
     seen: dict[int, int] = {}
-    for start in (-1, *range(len(from_topic))):
-        node, path = start, []
-        while node not in seen:
-            seen[node] = start
-            path.append(node)
-            if node == -1:  # the sink
-                if sink_from < 0:
-                    break
-                node = sink_from
-                continue
-            topic = int(from_topic[node])
-            if topic == -2:
-                break
-            if topic == -1:
-                node = -1
-                continue
-            giver = int(from_member[topic])
-            if giver < 0:
-                break
-            node = giver
-        else:
-            if seen[node] == start:
-                ring = path[path.index(node) :]
-                return [
-                    (int(from_topic[member]), int(from_member[from_topic[member]]), member)
-                    for member in ring
-                    if member != -1 and from_topic[member] >= 0
-                ]
+    for start in range(len(from_row)):
+        member, path = start, []
+        while member >= 0 and member not in seen:
+            seen[member] = start
+            path.append(member)
+            member = -1 if from_row[member] < 0 else from_member[from_row[member]]
+        if member >= 0 and seen[member] == start:
+            ring = path[path.index(member) :]
+            return [(from_row[one], from_member[from_row[one]], one) for one in ring if from_row[one] != sink]
     return []
 
 

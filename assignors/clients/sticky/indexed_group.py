@@ -43,7 +43,6 @@ class IndexedGroup:
     """
 
     __slots__ = (
-        "_alone",
         "_base",
         "_counts",
         "_names",
@@ -101,7 +100,6 @@ class IndexedGroup:
         self._phantom_ids: dict[tuple[int, int], int] = {}
         self._row_of = np.repeat(np.arange(len(topics), dtype=np.int32), self._counts)
         self._names: dict[bytes, dict[str, None]] = {}
-        self._alone = _Alone()
 
     @classmethod
     def of_java(cls, group: Group) -> IndexedGroup:
@@ -246,12 +244,13 @@ class IndexedGroup:
         for member, start, stop, of_member, differ in zip(
             held.tolist(), starts.tolist(), stops.tolist(), runs.tolist(), varied.tolist(), strict=True
         ):
-            mine = rows[start:stop], numbers[start:stop]
-            if of_member == stop - start:
-                topics = self._one_of_each(*mine, alike=not differ)
+            mine: Mapping[str, Partitions]
+            if of_member == stop - start and not differ:
+                mine = Alike(self._names_of(rows[start:stop]), (int(numbers[start]),))
             else:
-                topics = self._several_of_each(*mine, np.flatnonzero(begins_run[start:stop]).tolist())
-            result[self.members[member].member_id] = topics
+                begins = np.flatnonzero(begins_run[start:stop]).tolist()
+                mine = self._several_of_each(rows[start:stop], numbers[start:stop], begins)
+            result[self.members[member].member_id] = mine
         return result
 
     def assignment_of_sets(self, sets: Iterable[Collection[int]]) -> Assignment:
@@ -268,15 +267,13 @@ class IndexedGroup:
             result[member.member_id] = list(zip(names, numbers.tolist(), strict=True))
         return result
 
-    def _one_of_each(self, rows: Ids, numbers: Ids, *, alike: bool) -> Mapping[str, Partitions]:
-        """One partition of each of some topics. Names and numbers recur from member to member, so they are shared."""
+    def _names_of(self, rows: Ids) -> dict[str, None]:
+        """Names of topics. They recur from member to member, so they are shared."""
         key = rows.tobytes()
         names = self._names.get(key)
         if names is None:
             names = self._names[key] = dict.fromkeys(self.topics[row] for row in rows.tolist())
-        if alike:
-            return Alike(names, self._alone[int(numbers[0])])
-        return dict(zip(names, map(self._alone.__getitem__, numbers.tolist()), strict=True))
+        return names
 
     def _several_of_each(self, rows: Ids, numbers: Ids, begins: Sequence[int]) -> dict[str, Partitions]:
         names = map(self.topics.__getitem__, rows[begins].tolist())
@@ -290,14 +287,6 @@ class IndexedGroup:
             known = self._phantom_ids[row, number] = self.total + len(self.phantoms)
             self.phantoms.append((row, number))
         return known
-
-
-class _Alone(dict[int, tuple[int]]):
-    """Each number as a tuple of one."""
-
-    def __missing__(self, number: int) -> tuple[int]:
-        alone = self[number] = (number,)
-        return alone
 
 
 def _wanted(group: Group, listed: Iterable[tuple[str, ...]]) -> list[str]:

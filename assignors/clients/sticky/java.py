@@ -60,52 +60,43 @@ OF_COOPERATIVE = tuple(sorted((*OF_STICKY, _GENERATION_FIELD)))
 """The same for `cooperative-sticky`."""
 
 
-class Said:
-    """The members' claims, read as often as the leader reads them.
+def _said(indexed: IndexedGroup, release: Release, *, cooperative: bool, twice: int = 0) -> list[MemberData]:
+    """The members' claims as the leader has read them last.
 
-    Before 3.0 a leader reads user data twice without rewinding the buffer: the second read finds only the remainder.
+    Before 3.0 a leader may read the user data of the first members `twice` without rewinding the buffer: the second
+    read finds only the remainder.
     """
-
-    __slots__ = ("_cooperative", "_members", "_positions", "_release")
-
-    def __init__(self, indexed: IndexedGroup, release: Release, *, cooperative: bool) -> None:
-        self._members = indexed.members
-        self._release = release
-        self._cooperative = cooperative
-        self._positions = [0] * len(indexed.members)
-
-    def read(self, members: int | None = None) -> list[MemberData]:
-        """Read the data of all members, or of the first ones, from the current position of each buffer."""
-        result = []
-        for position, member in enumerate(self._members[:members]):
-            spend(len(member.user_data or b"") // 4)
-            said, self._positions[position] = self._of(member, self._positions[position])
-            result.append(said)
-        return result
-
-    def _of(self, member: Subscription, position: int) -> tuple[MemberData, int]:
-        if not self._cooperative:
-            return read_sticky(member.user_data, position)
-        if self._release >= _GENERATION_FIELD and member.generation is not None:
-            return MemberData(member.owned, member.generation), position
-        if self._release < _GENERATION_DATA:
-            return MemberData(member.owned, None), position
-        generation, position = read_generation(member.user_data, position)
-        return MemberData(member.owned, generation), position
+    result = []
+    for place, member in enumerate(indexed.members):
+        spend(len(member.user_data or b"") // 4)
+        said, position = _read(member, 0, release, cooperative=cooperative)
+        result.append(_read(member, position, release, cooperative=cooperative)[0] if place < twice else said)
+    return result
 
 
-def _dealt(indexed: IndexedGroup, release: Release, partition_racks: PartitionRacks | None, said: Said) -> Dealt:
+def _read(member: Subscription, position: int, release: Release, *, cooperative: bool) -> tuple[MemberData, int]:
+    """A member's claims from a position of its user data on, and the position afterwards."""
+    if not cooperative:
+        return read_sticky(member.user_data, position)
+    if release >= _GENERATION_FIELD and member.generation is not None:
+        return MemberData(member.owned, member.generation), position
+    if release < _GENERATION_DATA:
+        return MemberData(member.owned, None), position
+    generation, position = read_generation(member.user_data, position)
+    return MemberData(member.owned, generation), position
+
+
+def _dealt(indexed: IndexedGroup, release: Release, partition_racks: PartitionRacks | None, *, coop: bool) -> Dealt:
     unlike = first_unlike(indexed)
+    # Releases without quotas read the data until a subscription is unlike the others, and then begin again.
+    again = (unlike or 0) if _CONSTRAINED <= release < _QUOTAS else 0
+    data = _said(indexed, release, cooperative=coop, twice=again)
+    if release < _CONSTRAINED or (release < _QUOTAS and unlike is not None):
+        return general_by_generations(indexed, data, spreads_identical=release < _CONSTRAINED)
     if release < _QUOTAS:
-        if release < _CONSTRAINED:
-            return general_by_generations(indexed, said.read(), spreads_identical=True)
-        data = said.read(unlike)
-        if unlike is not None:
-            return general_by_generations(indexed, said.read(), spreads_identical=False)
         # Partitions that two claim are taken from both since the release that reads generations.
         claims = believe_highest_generation(indexed, data, detect_multi=release >= _GENERATION_DATA)
         return constrained_v1(indexed, claims)
-    data = said.read()
     if release >= _PER_PARTITION:
         fields = [member.generation for member in indexed.members]
         claims = believe_per_partition(indexed, data, fields, forget_claimant=release < _FIXED)
@@ -119,7 +110,7 @@ def _dealt(indexed: IndexedGroup, release: Release, partition_racks: PartitionRa
 
 
 def _lists(indexed: IndexedGroup, release: Release, racks: PartitionRacks | None, *, cooperative: bool) -> list[Ids]:
-    dealt = _dealt(indexed, release, racks, Said(indexed, release, cooperative=cooperative))
+    dealt = _dealt(indexed, release, racks, coop=cooperative)
     return hold_back(indexed, dealt) if cooperative else dealt.lists
 
 

@@ -7,7 +7,6 @@ seed of the leader's process: where the result may depend on it, it is not recom
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from assignors.assignment import Assignment, from_pairs
 from assignors.clients.sticky.balance import Balancing, pairwise_differences
@@ -30,13 +29,6 @@ from assignors.model import Group, PartitionRacks, Recompute, Subscription
 _SEED = "the result depends on the hash seed of the leader's Python process"
 _OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"
 _KEY_ERROR = "kafka-python raises KeyError: the previous owner of a partition takes no part in the reassignment"
-
-
-@dataclass(slots=True)
-class _SeededTask(Task):
-    """A task whose order of partitions may depend on the hash seed."""
-
-    seeded: bool = False
 
 
 class _Movements(Movements):
@@ -62,7 +54,7 @@ class _Balance(Balancing):
         return _Movements(self.indexed, self.topic_of)
 
     def _reassign(self, partitions: Sequence[int]) -> bool:
-        seeded = isinstance(self.task, _SeededTask) and self.task.seeded and self.everything is partitions
+        seeded = self.task.seeded and self.everything is partitions
         if seeded and partitions and not self._is_balanced():
             raise CannotTell(_SEED)
         return super()._reassign(partitions)
@@ -155,7 +147,7 @@ def _dealt(
             queues.append([*had_another, *(p for p in reversed(claimed) if p not in previous)])
         first = dict.fromkeys(largest_first(indexed, queues))
         partitions = [*first, *(partition for partition in partitions if partition not in first)]
-    task = _SeededTask.keeping(indexed, potential, existing, previous, partitions)
+    task = Task.keeping(indexed, potential, existing, previous, partitions)
     task.seeded = seeded
     return balance(indexed, potential, task, None).result()
 

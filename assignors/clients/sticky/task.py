@@ -31,6 +31,7 @@ class Task:
         partitions: All partitions, in the order in which they are reassigned.
         unassigned: Partitions that nobody keeps, in the same order.
         revocation: Whether a member had to give up a partition that still exists.
+        seeded: Whether the order of the partitions depends on the hash seed of the leader's process.
     """
 
     current: Sequence[Sequence[int]]
@@ -38,6 +39,7 @@ class Task:
     partitions: Sequence[int]
     unassigned: Sequence[int]
     revocation: bool
+    seeded: bool = False
 
     @classmethod
     def keeping(
