@@ -28,6 +28,7 @@ from tests.benchmarks.figure import Figure, Say, load, machine
 from tests.benchmarks.history import history
 from tests.benchmarks.reading import reading
 from tests.benchmarks.rest import rest, scale
+from tests.benchmarks.restart import restart
 from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import FULL, steady_state
@@ -52,6 +53,7 @@ _MEASURES: dict[str, Measure] = {
     "rocketmq": lambda _, say: rocketmq(say),
     "rest": rest,
     "scale": lambda _, say: scale(say),
+    "restart": restart,
 }
 """By name, in the order of the table."""
 
