@@ -120,7 +120,7 @@ def run(
     from streaming.probe import ensure_ready  # noqa: PLC0415
 
     ensure_ready(settings)
-    from streaming.job.run import run as run_job  # noqa: PLC0415
+    from streaming.job.start import run_job  # noqa: PLC0415
 
     with only_one(JOB, settings.lake, settings.cluster) as lease:
         run_job(

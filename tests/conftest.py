@@ -256,7 +256,7 @@ def _is_of_no_client_thread(record: logging.LogRecord) -> bool:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A Spark session with our source and Delta, one for the whole run of this process; it starts in ten seconds."""
-    from streaming.job.source import EvenkeelSource  # noqa: PLC0415
+    from streaming.job.data_source import EvenkeelSource  # noqa: PLC0415
     from streaming.spark import start_spark  # noqa: PLC0415
 
     settings = {

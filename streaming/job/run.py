@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
-from streaming.config import Settings, checkpoint_of, needs_s3a
+from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
@@ -21,10 +21,11 @@ from streaming.job.class_archive import begin_to_write
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
-from streaming.job.source import AnotherClusterError, EvenkeelSource, SourceSettings
+from streaming.job.session import start_session
+from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.job.source.exceptions import AnotherSourceError
 from streaming.lifecycle import room_log, stop_signals
-from streaming.spark import as_s3a, start_spark
+from streaming.spark import as_s3a
 from streaming.tables import DeltaLake, Lake
 
 if TYPE_CHECKING:
@@ -45,26 +46,6 @@ class QueryEndedError(EvenkeelError):
     """The streaming query failed; its text names the cause in one sentence."""
 
 
-def start_session(settings: Settings, name: str, checkpoint: str | None = None) -> SparkSession:
-    """Start or join the session, with our source registered.
-
-    Args:
-        settings: All settings.
-        name: Its name, as a cluster's master shows it.
-        checkpoint: The place of this start's checkpoint; None for the settings' own.
-
-    Raises:
-        SetupError: There is no usable Java, or jars are needed and missing.
-    """
-    session = start_spark(
-        name,
-        {"spark.sql.shuffle.partitions": settings.job.shuffle_partitions},
-        with_s3a=needs_s3a(settings, checkpoint),
-    )
-    session.dataSource.register(EvenkeelSource)
-    return session
-
-
 def start_query(
     spark: SparkSession,
     settings: Settings,
@@ -79,8 +60,7 @@ def start_query(
     """Start the query.
 
     Args:
-        spark: A session that has the source. Secrets must be in files, or in the environment since before its JVM
-            started (`KafkaSettings.export_secrets`).
+        spark: A session that has the source (`start_session`).
         settings: All settings.
         lake: A lake with its tables.
         checkpoint: Folder of the checkpoint; None for the settings' own (`checkpoint_of`).
@@ -119,6 +99,7 @@ def run(
     rebuild_state: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
     check: Callable[[], None] = lambda: None,
+    session: Callable[[], SparkSession] | None = None,
 ) -> None:
     """Run the job until it is asked to stop (SIGINT, SIGTERM), between two batches.
 
@@ -130,6 +111,7 @@ def run(
             with or without this.
         done: Called after each batch with its number and the rows written per table.
         check: Raises before each write when this job may not write any more (`only_one`).
+        session: Waits for a session that starts already; None to start one.
 
     Raises:
         QueryEndedError: The query failed. It is not restarted here but by the process's supervisor, because a
@@ -138,9 +120,6 @@ def run(
             follow another source of groups, or were written by a later release.
     """
     place = checkpoint_of(settings, checkpoint)
-    # Before the JVM starts: the Python workers are its children, and inherit its environment.
-    for section, kafka in settings.connections().items():
-        kafka.export_secrets(section)
     plan = _plan_of(settings, place, rebuild_state=rebuild_state)
     clear_torn_start(place)
     maintenance = JobMaintenance(settings)
@@ -153,7 +132,7 @@ def run(
             write_gap(tables, settings.cluster, plan)
             lake = RebuildingLake(tables, settings.cluster, plan, lambda kept: write_plan(place, kept))
         try:
-            spark = start_session(settings, f"evenkeel {settings.cluster}", place)
+            spark = session() if session else start_session(settings, f"evenkeel {settings.cluster}", place)
             query = start_query(
                 spark,
                 settings,

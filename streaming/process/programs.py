@@ -30,7 +30,8 @@ _REST_S = 300.0
 and forgotten about it, and rarely enough to cost nothing over a weekend."""
 
 _WELL_S = 60.0
-"""A program that has run this long is well: later pauses begin from 1 s again. A cold job's first batch takes 20 s."""
+"""A program that has run this long is well: it is started again at once, and later pauses begin from 1 s again. A cold
+job's first batch takes 20 s."""
 
 _LONGEST_PAUSE_S = 60.0
 """Soon enough after an outage of hours, and rarely enough to leave the machine to others."""
@@ -155,7 +156,7 @@ class Programs:
         elif code is not None:
             trouble = self._trouble(kept.program, kept.process, code)
             kept.process.kill()
-            self._wait(kept, trouble, 1.0 if is_well else kept.pause_s, rests=code == SETUP_EXIT_CODE)
+            self._wait(kept, trouble, 0.0 if is_well else kept.pause_s, rests=code == SETUP_EXIT_CODE)
 
     def _start(self, kept: _Kept) -> None:
         program = kept.program
@@ -173,7 +174,7 @@ class Programs:
     def _wait(self, kept: _Kept, trouble: str, pause_s: float, *, rests: bool = False) -> None:
         """Report why a program has ended, and let it wait for its next run."""
         kept.process, kept.at = None, time.monotonic() + (self._rest_s if rests else pause_s)
-        kept.pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        kept.pause_s = min(max(2 * pause_s, 1.0), _LONGEST_PAUSE_S)
         # The last line of a log may have a time, a process id or an offset, another one at each death.
         without_numbers = re.sub(r"\d+", "", trouble)
         if without_numbers not in kept.said:

@@ -19,7 +19,8 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyarrow as pa
 
 from streaming.config import Settings, environment_of, load_settings
-from streaming.job.run import start_query, start_session
+from streaming.job.run import start_query
+from streaming.job.session import start_session
 from streaming.process import GuardedProcess
 from streaming.tables import DeltaLake
 from tests.benchmarks.figure import Say

@@ -23,7 +23,7 @@ _SECRET = "correct-horse-battery-staple"
 def test_what_executors_run_can_be_imported_from_the_packed_file_with_the_data_beside_it(tmp_path: Path) -> None:
     pack(tmp_path / "evenkeel.zip")
     code = (
-        "import streaming.job.source.source, streaming.job.operator, streaming.offsets_log as log; "
+        "import streaming.job.data_source, streaming.job.operator, streaming.offsets_log as log; "
         "print(streaming.__file__, log.decode_line({'key': '0002000161', 'value': None})['type'])"
     )
     run = subprocess.run(

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from streaming.job.source import EvenkeelSource, SourceSettings
+from streaming.job.data_source import EvenkeelSource
+from streaming.job.source import SourceSettings
 from streaming.records import (
     ROUNDS_KEY,
     CommitWindow,

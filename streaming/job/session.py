@@ -1,0 +1,35 @@
+"""The job's Spark session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streaming.config import Settings, needs_s3a
+from streaming.job.data_source import EvenkeelSource
+from streaming.spark import start_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def start_session(settings: Settings, name: str, checkpoint: str | None = None) -> SparkSession:
+    """Start or join the session, with our source registered.
+
+    Args:
+        settings: All settings.
+        name: Its name, as a cluster's master shows it.
+        checkpoint: The place of this start's checkpoint; None for the settings' own.
+
+    Raises:
+        SetupError: There is no usable Java, or jars are needed and missing.
+    """
+    # Before the JVM starts: the Python workers are its children, and inherit its environment.
+    for section, kafka in settings.connections().items():
+        kafka.export_secrets(section)
+    session = start_spark(
+        name,
+        {"spark.sql.shuffle.partitions": settings.job.shuffle_partitions},
+        with_s3a=needs_s3a(settings, checkpoint),
+    )
+    session.dataSource.register(EvenkeelSource)
+    return session
