@@ -201,7 +201,8 @@ class JobSettings(Section):
             the delay and costs next to nothing. Spark ends idle Python workers after 60 s: stay below 50 s.
         max_rounds: Rounds per batch at the most; bounds the memory of a catch-up.
         tasks: Tasks per batch that read the offsets log.
-        shuffle_partitions: Partitions of the state; fixed by the first start of a checkpoint.
+        shuffle_partitions: Partitions of the state; fixed by the first start of a checkpoint. None for one a core, at
+            most eight.
         metadata_grace_ms: How long a leader may work with old metadata before its unassigned partitions count
             as such; twice Kafka's default `metadata.max.age.ms`.
         heartbeat_ms: Rows of `lag` and `group_health` are repeated after this time without a change. Rates are taken
@@ -218,7 +219,7 @@ class JobSettings(Section):
     trigger_ms: int = Field(default=2_000, ge=0)
     max_rounds: int = Field(default=60, ge=1)
     tasks: int = Field(default=2, ge=1)
-    shuffle_partitions: int = Field(default=2, ge=1)
+    shuffle_partitions: int | None = Field(default=None, ge=1)
     metadata_grace_ms: int = Field(default=600_000, ge=0)
     heartbeat_ms: int = Field(default=600_000, ge=1_000)
     what_if_max_size: int = Field(default=50_000, ge=0)

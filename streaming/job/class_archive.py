@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.job.batch import batch_writer
+from streaming.job.checkpoint import PARTITIONS
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.spark import class_archive, start_spark, use_prepared_home
 from streaming.tables import DeltaLake
@@ -96,7 +97,7 @@ def main() -> None:
         folder.mkdir()
         part, settings = folder / "classes.jsa", Settings(lake=str(folder / "lake"))
         use_prepared_home(writes_archive=part)
-        spark = start_spark("evenkeel classes", {"spark.sql.shuffle.partitions": settings.job.shuffle_partitions})
+        spark = start_spark("evenkeel classes", {PARTITIONS: 2})
         spark.dataSource.register(_Empty)
         lake = DeltaLake(settings.lake)
         lake.create()

@@ -16,7 +16,7 @@ from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
-from streaming.job.checkpoint import REBUILD, broken_by_spark, clear_torn_start, refuse_lost
+from streaming.job.checkpoint import PARTITIONS, REBUILD, broken_by_spark, clear_torn_start, refuse_lost
 from streaming.job.class_archive import begin_to_write
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
@@ -24,6 +24,7 @@ from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_o
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.job.source.exceptions import AnotherSourceError
+from streaming.job.state_partitions import state_partitions
 from streaming.lifecycle import room_log, stop_signals
 from streaming.spark import as_s3a
 from streaming.tables import DeltaLake, Lake
@@ -73,6 +74,8 @@ def start_query(
     is_in_need = plan is not None and not plan.done and plan.gap is not None
     known = incarnations_of(settings.lake, settings.cluster) if is_in_need else None
     start = plan.start if plan is not None else None
+    place = checkpoint or checkpoint_of(settings)
+    spark.conf.set(PARTITIONS, state_partitions(settings, spark, place))
     apply = operator(settings, known)
     stream = (
         spark.readStream.format("evenkeel")
@@ -83,7 +86,7 @@ def start_query(
     )
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
-        .option("checkpointLocation", as_s3a(checkpoint or checkpoint_of(settings)))
+        .option("checkpointLocation", as_s3a(place))
         .foreachBatch(batch_writer(lake, done, settings.job.writer))
     )
     if available_now:
