@@ -68,3 +68,22 @@ def test_a_lost_file_of_the_state_is_told_with_the_command(settings: Settings) -
             file.unlink()
     with pytest.raises(SetupError, match=r"is broken \(Spark says CANNOT_LOAD_STATE_STORE.*\): .* --rebuild-state"):
         unless_too_busy(lambda: run(settings, available_now=True))
+
+
+def test_a_checkpoint_keeps_its_state_partitions_and_says_so_until_a_rebuild_makes_others(
+    recorded: Recorded, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoint = Path(checkpoint_of(settings))
+
+    def partitions() -> int:
+        return len([folder for folder in (checkpoint / "state" / "0").iterdir() if folder.name.isdecimal()])
+
+    changed = settings.model_copy(update={"job": settings.job.model_copy(update={"shuffle_partitions": 3})})
+    unless_too_busy(lambda: run(changed, available_now=True))
+    assert partitions() == 2
+    assert "job.shuffle_partitions is 3, but the checkpoint" in caplog.text
+    assert "began with 2 and keeps them: to change that, run evenkeel run --rebuild-state once" in caplog.text
+
+    unless_too_busy(lambda: run(changed, available_now=True, rebuild_state=True))
+    assert partitions() == 3
+    assert differences(contents(Path(settings.lake)), contents(recorded.lake)) == {}
