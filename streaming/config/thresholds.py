@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streaming.exceptions import SetupError
@@ -85,6 +84,8 @@ def read_rules_file(file: Path) -> dict[str, Any]:
     Raises:
         SetupError: It cannot be read, is not YAML, or holds something else than names with values.
     """
+    import yaml  # noqa: PLC0415 - every process of Spark's imports this module, and none reads rules
+
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

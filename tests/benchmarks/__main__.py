@@ -27,7 +27,7 @@ from tests.benchmarks.downtime import downtime
 from tests.benchmarks.figure import Figure, Say, load, machine
 from tests.benchmarks.history import history
 from tests.benchmarks.reading import reading
-from tests.benchmarks.rest import rest, scale
+from tests.benchmarks.rest import active, rest, scale
 from tests.benchmarks.restart import restart
 from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
@@ -52,6 +52,7 @@ _MEASURES: dict[str, Measure] = {
     "serve": lambda _, say: serve(say),
     "rocketmq": lambda _, say: rocketmq(say),
     "rest": rest,
+    "active": active,
     "scale": lambda _, say: scale(say),
     "restart": restart,
 }

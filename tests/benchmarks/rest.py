@@ -1,7 +1,8 @@
 """What a whole `evenkeel up` costs beside a cluster at rest: a minute of processor time, memory, and its first rows.
 
 The groups have committed once, through a real broker, and have no members; nothing moves while the minute is measured.
-`rest` takes one size, `scale` three, which show what grows with the number of groups.
+`rest` takes one size, `scale` three, which show what grows with the number of groups. In `active` a twentieth of the
+groups commits in each round.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import time
 
 from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.whole_up import GroupsSize, UpTree, await_rounds, commit_groups, rounds_of, up, up_settings
+from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, await_rounds, rounds_of, up, up_settings
 
-__all__ = ["rest", "scale"]
+__all__ = ["active", "rest", "scale"]
 
 _ROUNDS_BEFORE = 14
 """Rounds until groups count as idle (twelve), and two more."""
@@ -23,12 +24,18 @@ _HEAP = "3g"
 _MINUTE_S = 60.0
 
 REST = GroupsSize(1_000, 50, 20)
+ACTIVE = GroupsSize(1_000, 50, 20, moving=50)
 SCALE = (GroupsSize(1_000, 10, 100), GroupsSize(10_000, 10, 1_000), GroupsSize(100_000, 10, 1_000))
 
 
 def rest(cluster: BenchCluster, say: Say, size: GroupsSize = REST) -> list[Figure]:
     """Measure one size."""
     return _measure(cluster, say, size)
+
+
+def active(cluster: BenchCluster, say: Say) -> list[Figure]:
+    """Measure the same size with some groups that move."""
+    return _measure(cluster, say, ACTIVE)
 
 
 def scale(say: Say) -> list[Figure]:
@@ -41,8 +48,8 @@ def scale(say: Say) -> list[Figure]:
 
 
 def _measure(cluster: BenchCluster, say: Say, size: GroupsSize) -> list[Figure]:
-    commit_groups(cluster.bootstrap, size, say)
-    name = f"rest-{size.groups}-{size.partitions}"
+    groups = CommittingGroups(cluster.bootstrap, size, say)
+    name = f"{'active' if size.moving else 'rest'}-{size.groups}-{size.partitions}"
     settings = up_settings(cluster, name)
     with up(settings, cluster.folder / name) as process:
         began = time.time()
@@ -53,14 +60,26 @@ def _measure(cluster: BenchCluster, say: Say, size: GroupsSize) -> list[Figure]:
         say(f"{size.groups:,} groups: measuring a minute")
         tree = UpTree(process.pid)
         before, rounds = tree.spent(), rounds_of(settings)
-        time.sleep(_MINUTE_S)
+        interval_s = settings.probe.interval_ms / 1000
+        for _ in range(int(_MINUTE_S / interval_s)):
+            next_round = time.monotonic() + interval_s
+            if size.moving:
+                groups.move()
+            time.sleep(max(0.0, next_round - time.monotonic()))
         after, made = tree.spent(), rounds_of(settings) - rounds
         spent = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
     of = f"{size.groups:,} groups x {size.partitions} partitions without members"
+    if size.moving:
+        of += f", of which {size.moving} commit in each round"
     by_part = sorted(spent.items(), key=lambda item: -item[1])
     by_size = sorted(tree.held.items(), key=lambda item: -item[1])
     return [
-        Figure("at rest: first rows", f"{first_s:.0f} s", "", f"{of}; after the start of `evenkeel up`"),
+        Figure(
+            f"{'active' if size.moving else 'at rest'}: first rows",
+            f"{first_s:.0f} s",
+            "",
+            f"{of}; after the start of `evenkeel up`",
+        ),
         Figure(
             "  a minute, processor time",
             f"{sum(spent.values()):.1f} s",

@@ -18,7 +18,7 @@ from streaming.config import ProbeSettings, Settings
 from streaming.process import GuardedProcess
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.whole_up import GroupsSize, await_rounds, commit_groups, part_of, rounds_of, up, up_settings
+from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, await_rounds, part_of, rounds_of, up, up_settings
 
 __all__ = ["restart"]
 
@@ -35,7 +35,7 @@ _LONGEST_S = 120.0
 def restart(cluster: BenchCluster, say: Say) -> list[Figure]:
     """Kill each three times."""
     settings = up_settings(cluster, "restart", ProbeSettings(interval_ms=_INTERVAL_MS))
-    commit_groups(cluster.bootstrap, _SIZE, say)
+    CommittingGroups(cluster.bootstrap, _SIZE, say)
     figures = []
     with up(settings, cluster.folder / "restart") as process:
         for part in ("JVM", "driver"):

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -27,12 +27,13 @@ from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Say
 from tests.probe.witness import Cluster
 
-__all__ = ["GroupsSize", "UpTree", "await_rounds", "commit_groups", "part_of", "rounds_of", "up", "up_settings"]
+__all__ = ["CommittingGroups", "GroupsSize", "UpTree", "await_rounds", "part_of", "rounds_of", "up", "up_settings"]
 
 _LONGEST_S = 900.0
 _GRACE_S = 120.0
 _AT_ONCE = 100
 _ANSWER_S = 120.0
+_RECORDS = 10
 _CHECKOUT = Path(__file__).parents[2]
 
 
@@ -44,11 +45,13 @@ class GroupsSize:
         groups: Number of groups.
         partitions: Partitions of a topic, all of them committed.
         topics: Number of topics, which the groups share.
+        moving: Number of groups that commit in each round of a measured minute; 0 for a cluster at rest.
     """
 
     groups: int
     partitions: int
     topics: int
+    moving: int = 0
 
 
 def up_settings(cluster: BenchCluster, name: str, probe: ProbeSettings | None = None) -> Settings:
@@ -68,32 +71,65 @@ def up_settings(cluster: BenchCluster, name: str, probe: ProbeSettings | None = 
     )
 
 
-def commit_groups(bootstrap: str, size: GroupsSize, say: Say) -> None:
-    """Create the topics, and let each group commit the first offset of each of its partitions."""
-    # With its first group the broker creates the offsets log, and refuses others meanwhile.
-    witness = Cluster(bootstrap, "first", KafkaAdminClient(bootstrap_servers=bootstrap))
-    witness.commit("group", witness.topic(), [0])
-    witness.admin.close()
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    topics = [f"orders-{number}" for number in range(size.topics)]
-    say(f"creating {size.topics:,} topics")
-    for first in range(0, size.topics, _AT_ONCE):
-        wanted = [NewTopic(topic, size.partitions, 1) for topic in topics[first : first + _AT_ONCE]]
-        for future in admin.create_topics(wanted, request_timeout=_ANSWER_S).values():
-            future.result()
-    left = deque(range(size.groups))
-    while left:
-        say(f"{size.groups - len(left):,} of {size.groups:,} groups have committed")
-        asked: dict[int, Any] = {}
-        for number in [left.popleft() for _ in range(min(_AT_ONCE, len(left)))]:
-            topic = topics[number % size.topics]
-            offsets = [TopicPartition(topic, partition, 0) for partition in range(size.partitions)]
-            request = ConsumerGroupTopicPartitions(f"service-{number}", offsets)
-            [asked[number]] = admin.alter_consumer_group_offsets([request], request_timeout=_ANSWER_S).values()
-        for number, answer in asked.items():
+class CommittingGroups:
+    """Groups that commit through the broker, as an administrator may do it for groups without members."""
+
+    def __init__(self, bootstrap: str, size: GroupsSize, say: Say) -> None:
+        """Create the topics, with some records in each partition, and let each group commit the first offset of each.
+
+        Args:
+            bootstrap: Address of the broker.
+            size: How many.
+            say: Shows the progress.
+        """
+        # With its first group the broker creates the offsets log, and refuses others meanwhile.
+        witness = Cluster(bootstrap, "first", KafkaAdminClient(bootstrap_servers=bootstrap))
+        witness.commit("group", witness.topic(), [0])
+        witness.admin.close()
+        self._size, self._turns = size, 0
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._topics = [f"orders-{number}" for number in range(size.topics)]
+        say(f"creating {size.topics:,} topics")
+        for first in range(0, size.topics, _AT_ONCE):
+            wanted = [NewTopic(topic, size.partitions, 1) for topic in self._topics[first : first + _AT_ONCE]]
+            for future in self._admin.create_topics(wanted, request_timeout=_ANSWER_S).values():
+                future.result()
+        if size.moving:
+            self._produce(bootstrap)
+        left = deque(range(size.groups))
+        while left:
+            say(f"{size.groups - len(left):,} of {size.groups:,} groups have committed")
             # (A broker that does not know a new topic yet refuses its partitions, not the request.)
-            if any(committed.error for committed in answer.result().topic_partitions):
-                left.append(number)
+            left.extend(self._commit([left.popleft() for _ in range(min(_AT_ONCE, len(left)))], 0))
+
+    def move(self) -> None:
+        """Let the next `GroupsSize.moving` groups commit a later offset of each partition."""
+        moving, groups = self._size.moving, self._size.groups
+        first = self._turns * moving
+        self._turns += 1
+        self._commit([number % groups for number in range(first, first + moving)], first // groups + 1)
+
+    def _commit(self, numbers: Sequence[int], offset: int) -> list[int]:
+        """Commit for these groups; returns those that were refused."""
+        asked: dict[int, Any] = {}
+        for number in numbers:
+            topic = self._topics[number % self._size.topics]
+            offsets = [TopicPartition(topic, partition, offset) for partition in range(self._size.partitions)]
+            request = ConsumerGroupTopicPartitions(f"service-{number}", offsets)
+            [asked[number]] = self._admin.alter_consumer_group_offsets([request], request_timeout=_ANSWER_S).values()
+        return [
+            number
+            for number, answer in asked.items()
+            if any(committed.error for committed in answer.result().topic_partitions)
+        ]
+
+    def _produce(self, bootstrap: str) -> None:
+        producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+        for topic in self._topics:
+            for partition in range(self._size.partitions):
+                for _ in range(_RECORDS):
+                    producer.produce(topic, b"record", partition=partition)
+            producer.flush(_ANSWER_S)
 
 
 @contextmanager
