@@ -282,9 +282,8 @@ def _move(state: GroupState, shift: Shift, present: int) -> None:
         entries: list[CountSeen | RacksSeen] = [*topic.counts, *topic.racks]
         for seen in entries:
             seen.first, seen.last = moved(seen.first), moved(seen.last)
-    state.classic.waiting = [
-        msgspec.structs.replace(decision, after_round=moved(decision.after_round)) for decision in state.classic.waiting
-    ]
+    for kept in state.kinds:
+        kept.move(moved)
     if state.deleted is not None:
         state.deleted.time = moved(state.deleted.time)
     if shift.since <= 0:

@@ -27,15 +27,11 @@ import msgspec
 
 from streaming.groups.causes import moved_by_brokers, newest_epoch
 from streaming.groups.classic.before import note_commits
-from streaming.groups.classic.cost import end_by_commits, end_by_decision, is_complete, note_commit
-from streaming.groups.classic.membership import generation_column
 from streaming.groups.context import Context
-from streaming.groups.delayed import Stopped, bounds, with_seconds
+from streaming.groups.delayed import Stopped, bounds
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.load.rates import void_window
-from streaming.groups.modern.consumer_group import forget_before
-from streaming.groups.modern.pauses import commit, complete
 from streaming.groups.rows import ChurnRow, Rows
 from streaming.groups.state import GroupState
 from streaming.records import (
@@ -69,22 +65,13 @@ def take_in_commits(state: GroupState) -> None:
                 if not (window.commits or window.unreadable):
                     continue  # a tombstone for a commit that was never seen
                 known = partitions[partition] = PartitionState()
-            _commit_after_rebalance(state, window)
+            for kept in state.kinds:
+                if kept.cost is not None:
+                    kept.cost.note_commit(window, window.topic_id or topic_id, known.commit_time)
             lag.absorb(known, window, topic_id)
         if partitions:
             state.partitions[topic] = partitions
     state.windows = {}
-
-
-def _commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
-    """Use the first commits after a rebalance for the upper bound of their partitions' time without an owner."""
-    if state.modern.pauses is not None:
-        topic = state.topics.get(window.topic)
-        known = state.partitions.get(window.topic, {}).get(window.partition)
-        topic_id = window.topic_id or (topic.topic_id if topic is not None else None)
-        commit(state.modern.pauses, topic_id, window, known.commit_time if known is not None else -1)
-    if state.classic.cost is not None and window.commits:
-        note_commit(state.classic.cost, window.topic, window.partition, window.first_commit_time)
 
 
 def await_reason(state: GroupState, row: ChurnRow) -> None:
@@ -102,8 +89,8 @@ def close_cost(
 ) -> None:
     """Write a further revision of each rebalance of which more is known now.
 
-    The upper bound of the newest one's time without an owner is known once every member has begun, or the next decision
-    has come (`classic/cost.py`). What arrived meanwhile is known at the group's next round.
+    Each kind knows when the time without an owner is known (`classic/cost.py`, `modern/pauses.py`). What arrived
+    meanwhile is known at the group's next round.
 
     Args:
         state: The group's state, before this round's lag is judged.
@@ -111,27 +98,15 @@ def close_cost(
         observation: The round that is judged now; None at other boundaries.
         following: The membership record that is processed next; None at other boundaries.
     """
-    told: dict[int, ChurnRow] = {}
-    pauses, cost = state.modern.pauses, state.classic.cost
-    modern = complete(pauses) if pauses is not None else None
-    if modern is not None:
-        told[modern.decision] = modern
-    if cost is not None:
-        end_by_commits(cost, state.classic.rounds.newest if observation and state.classic.rounds else None)
-        # A static member that returns writes a record of the same generation.
-        if following is not None and generation_column(following) != cost.row.generation:
-            end_by_decision(cost, following)
-    if cost is not None and is_complete(cost):
-        row = msgspec.structs.replace(cost.row, revision=cost.row.revision + 1)
-        told[row.decision] = with_seconds(row, None, cost.sum_ms)
-        cost = state.classic.cost = None
+    revised = [kept.next_revision(at_round=observation is not None, following=following) for kept in state.kinds]
+    told = {row.decision: row for row in revised if row is not None}
     if observation is not None and state.stopped:
         state.stopped = _told_by_round(state, observation, told)
     if not told:
         return
     rows.rebalance_churn.extend(told.values())
     # The next revision of a row begins with what is known now.
-    for waiting in (cost, pauses, *state.stopped):
+    for waiting in (*state.stopped, *(kept.cost for kept in state.kinds)):
         if waiting is not None and waiting.row is not None:
             waiting.row = told.get(waiting.row.decision, waiting.row)
 
@@ -168,15 +143,13 @@ def note_compacted(state: GroupState, stretch: Compacted, context: Context) -> N
     state.compacted_until = max(state.compacted_until, stretch.until)
     if goes_on:
         return
-    state.classic.cost = state.classic.rounds = state.modern.pauses = None
-    state.classic.committed = -1
+    for kept in state.kinds:
+        kept.forget_before()
     state.stopped = []
     void_window(state.load)
     for partitions in state.partitions.values():
         for known in partitions.values():
             known.forget_rounds()
-    if state.modern.group is not None:
-        forget_before(state.modern.group)
 
 
 def reach_record(state: GroupState, rows: Rows, position: int, following: MembershipRecord | None = None) -> None:

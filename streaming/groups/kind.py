@@ -5,7 +5,8 @@ all kinds (`ROUNDS`). Functions get the state, the round where there is one, and
 Records and rounds are `Any` here: each kind declares the types that it takes.
 
 A new kind is a room with a value of `Kind`, and its place in that list. What its room keeps of a group is one field of
-`GroupState`, which `GroupState.is_void` asks whether anything is kept. The shared steps do the rest:
+`GroupState`; if it has records, that is among `GroupState.kinds`, with the methods of `ClassicState` and `ModernState`,
+by which the shared steps close rows of `rebalance_churn` and forget what compaction removed. They do the rest, too:
 
 - `Ownership` gives lag its owners and subscribed topics, and load its members.
 - Judged decisions go through `verdicts.write_verdicts`, with a `GroupKind` that says how to judge one.

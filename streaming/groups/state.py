@@ -273,11 +273,16 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     @property
     def members_known(self) -> bool:
-        """Whether the newest record of each member, target and assignment could be decoded.
+        """Whether the newest records of members and what they have could be decoded.
 
         If not, those before them say nothing about the present.
         """
-        return self.classic.unreadable < 0 and not self.modern.unreadable
+        return all(kept.is_readable for kept in self.kinds)
+
+    @property
+    def kinds(self) -> tuple[ClassicState | ModernState, ...]:
+        """What the kinds of groups with records keep, for the steps that all kinds share."""
+        return self.modern, self.classic
 
     @property
     def newest_round(self) -> RoundTimes:
@@ -296,16 +301,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         beginning in one append, which is never split across batches. Inside a compacted stretch the caller keeps even
         a void state until the stretch ends.
         """
-        classic, modern = self.classic, self.modern
-        if self.elapsed >= 0 or modern.lives:
-            return False
-        if classic.waiting or self.partitions:
-            return False
-        if modern.group is not None or modern.waiting or modern.shown is not None:
-            return False
-        if classic.current is not None and classic.tombstoned is None:
-            return False
-        if not self.members_known:
+        if self.elapsed >= 0 or self.partitions or not all(kept.is_void for kept in self.kinds):
             return False
         return not any(w.commits or w.unreadable for ws in self.windows.values() for w in ws.values())
 

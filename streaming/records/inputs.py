@@ -147,6 +147,11 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
         return self.record
 
     @property
+    def known_generation(self) -> int | None:
+        """The generation; None for a membership that was only seen, because the answers do not have it."""
+        return None if self.seen else self.generation
+
+    @property
     def earliest(self) -> int:
         """Earliest time of the decision as far as it is known, ms: `decided_after`, or else `record_time`."""
         return self.decided_after if self.decided_after >= 0 else self.record_time

@@ -261,38 +261,6 @@ def _await_owners(
     return OpenCost(row, waiting, proofs, record.record_time, stable)
 
 
-def note_commit(cost: OpenCost, topic: str, partition: int, time: int) -> None:
-    """Note a commit after the decision."""
-    index = cost.places.get(topic, {}).get(partition)
-    if index is not None and cost.owners[index].stops:
-        owner = cost.owners[index]
-        owner.committed = time if owner.committed < 0 else min(owner.committed, time)
-
-
-def end_by_commits(cost: OpenCost, round_seen: RoundSpan | None) -> None:
-    """End the wait for the members that have committed.
-
-    Args:
-        cost: The cost.
-        round_seen: The round in which the commits are, if its time is certain.
-    """
-    within = None if cost.stable is None or round_seen is None else _between(cost.stable, round_seen)
-    for owner in cost.owners:
-        if owner.committed >= 0:
-            _end(cost, owner, owner.committed, within)
-
-
-def end_by_decision(cost: OpenCost, record: MembershipRecord) -> None:
-    """End the wait for all members, because the next decision has come."""
-    for owner in cost.owners:
-        _end(cost, owner, record.state_time if record.state_time >= 0 else record.record_time, None)
-
-
-def is_complete(cost: OpenCost) -> bool:
-    """Whether all members have begun."""
-    return not any(owner.stops for owner in cost.owners)
-
-
 def note_state(state: GroupState, observation: GroupObservation) -> None:
     """Note the coordinator's state in a round; call this after the round's time was taken in.
 
@@ -319,24 +287,6 @@ def note_state(state: GroupState, observation: GroupObservation) -> None:
         if rounds.state == "Stable":
             rounds.stable = rounds.newest
     rounds.newest, rounds.state = now, observation.state
-
-
-def _end(cost: OpenCost, owner: NextOwner, time: int, within: int | None) -> None:
-    """Add the upper bounds of a member's partitions; whatever a clock says, it began after the decision."""
-    end = max(time, cost.decided)
-    for stop, count, seen in owner.stops:
-        most = end - stop
-        if seen and within is not None:
-            most = min(most, within)
-        cost.sum_ms = min(MOST_MS, cost.sum_ms + count * max(0, most))
-    owner.stops, owner.committed = [], -1
-
-
-def _between(first: RoundSpan, last: RoundSpan) -> int | None:
-    """Time from a round's opening to the closing of a later one, ms, at most."""
-    if last.closed < 0:
-        return None
-    return max(last.closed - first.opened, last.elapsed - first.elapsed + last.closed - last.opened)
 
 
 def _committed_at(state: GroupState, partition: tuple[str, int]) -> int:

@@ -40,7 +40,6 @@ from assignors import (
 )
 from streaming.groups.classic.leader_metadata import NO_RACKS, STICKY, SeenCounts, seen_counts, seen_racks
 from streaming.groups.classic.membership import (
-    generation_column,
     is_consumer,
     subscription_of,
     undecodable,
@@ -131,7 +130,7 @@ class _Classic:
             self.observation.log_partition,
             record.record_time,
             decision.incarnation,
-            generation_column(record),
+            record.known_generation,
         )
         return Judged(columns, record.protocol)
 

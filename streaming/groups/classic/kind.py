@@ -14,7 +14,6 @@ from streaming.groups.classic.drift import judge_again, write_classic_verdicts
 from streaming.groups.classic.membership import (
     close_members,
     counts_of,
-    generation_column,
     is_consumer,
     leader_counts,
     owners_in,
@@ -286,7 +285,7 @@ def _membership(state: GroupState, observation: GroupObservation) -> Membership:
         protocol_type=record.protocol_type,
         strategy=record.protocol,
         incarnation=current.incarnation,
-        generation=generation_column(record),
+        generation=record.known_generation,
         decided=record.record_time,
         members=len(record.members),
         assigned=sum(counts) if counts else 0,

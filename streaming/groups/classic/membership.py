@@ -28,15 +28,10 @@ def is_consumer(record: MembershipRecord) -> bool:
     return record.protocol_type == CONSUMER
 
 
-def generation_column(record: MembershipRecord) -> int | None:
-    """The column `generation`: NULL for a membership that was only seen, because the answers do not have it."""
-    return None if record.seen else record.generation
-
-
 def columns_of(record: MembershipRecord, incarnation: int, context: Context) -> dict[str, Any]:
     """The columns that every row about a decision has."""
     return context.of_a_decision(
-        record.record, record.log_partition, record.record_time, incarnation, generation_column(record)
+        record.record, record.log_partition, record.record_time, incarnation, record.known_generation
     )
 
 

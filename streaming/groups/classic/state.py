@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from streaming.groups.delayed import MOST_MS, with_seconds
 from streaming.groups.rows import ChurnRow
 from streaming.groups.verdicts import StandingVerdict
-from streaming.records import MembershipRecord
+from streaming.records import CommitWindow, MembershipRecord
 
 Owned = dict[str, dict[str, tuple[int, ...]]]
 """Partitions by topic by member id."""
@@ -151,6 +153,46 @@ class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     stable: RoundSpan | None = None
     sum_ms: int = 0
 
+    def note_commit(self, window: CommitWindow, topic_id: str | None, last_commit: int) -> None:  # noqa: ARG002
+        """Note commits after the decision."""
+        index = self.places.get(window.topic, {}).get(window.partition)
+        if window.commits and index is not None and self.owners[index].stops:
+            owner, time = self.owners[index], window.first_commit_time
+            owner.committed = time if owner.committed < 0 else min(owner.committed, time)
+
+    def end_by_commits(self, round_seen: RoundSpan | None) -> None:
+        """End the wait for the members that have committed.
+
+        Args:
+            round_seen: The round in which the commits are, if its time is certain.
+        """
+        within = None if self.stable is None or round_seen is None else _between(self.stable, round_seen)
+        for owner in self.owners:
+            if owner.committed >= 0:
+                self._end(owner, owner.committed, within)
+
+    def end_by_decision(self, record: MembershipRecord) -> None:
+        """End the wait for all members, because the next decision has come."""
+        for owner in self.owners:
+            self._end(owner, record.state_time if record.state_time >= 0 else record.record_time, None)
+
+    def _end(self, owner: NextOwner, time: int, within: int | None) -> None:
+        """Add the upper bounds of a member's partitions; whatever a clock says, it began after the decision."""
+        end = max(time, self.decided)
+        for stop, count, seen in owner.stops:
+            most = end - stop
+            if seen and within is not None:
+                most = min(most, within)
+            self.sum_ms = min(MOST_MS, self.sum_ms + count * max(0, most))
+        owner.stops, owner.committed = [], -1
+
+
+def _between(first: RoundSpan, last: RoundSpan) -> int | None:
+    """Time from a round's opening to the closing of a later one, ms, at most."""
+    if last.closed < 0:
+        return None
+    return max(last.closed - first.opened, last.elapsed - first.elapsed + last.closed - last.opened)
+
 
 CLOCK_WENT_BACK: Final = 2**62
 """Later than any time."""
@@ -192,3 +234,39 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     unreadable: int = -1
     rounds: RebalanceRounds | None = None
     committed: int = -1
+
+    @property
+    def is_void(self) -> bool:
+        """Whether it holds nothing that a later row could need."""
+        has_ended = self.current is None or self.tombstoned is not None
+        return has_ended and not self.waiting and self.is_readable
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the newest record of the membership could be decoded."""
+        return self.unreadable < 0
+
+    def next_revision(self, *, at_round: bool, following: MembershipRecord | None) -> ChurnRow | None:
+        """The newest rebalance's row, once all members have begun or the next decision has come; None otherwise."""
+        cost = self.cost
+        if cost is None:
+            return None
+        cost.end_by_commits(self.rounds.newest if at_round and self.rounds is not None else None)
+        # A static member that returns writes a record of the same generation.
+        if following is not None and following.known_generation != cost.row.generation:
+            cost.end_by_decision(following)
+        if any(owner.stops for owner in cost.owners):
+            return None
+        self.cost = None
+        return with_seconds(msgspec.structs.replace(cost.row, revision=cost.row.revision + 1), None, cost.sum_ms)
+
+    def forget_before(self) -> None:
+        """Note that records may be missing from here on."""
+        self.cost = self.rounds = None
+        self.committed = -1
+
+    def move(self, moved: Callable[[int], int]) -> None:
+        """Correct times of rounds."""
+        self.waiting = [
+            msgspec.structs.replace(decision, after_round=moved(decision.after_round)) for decision in self.waiting
+        ]

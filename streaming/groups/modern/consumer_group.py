@@ -21,8 +21,6 @@ no `before`, unless the group was seen from its beginning.
 
 from __future__ import annotations
 
-import msgspec
-
 from streaming.groups.modern.group import (
     AWAY,
     Before,
@@ -115,14 +113,6 @@ def replay(
     else:
         group.topology = item
     return group, None
-
-
-def forget_before(group: ModernGroup) -> None:
-    """Note that records may be missing: the next target is not exact, and what came before it is unknown."""
-    group.exact = False
-    group.before = msgspec.structs.replace(
-        group.before, members=None, targets={}, subscribers={}, regexes={}, topics=None
-    )
 
 
 def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:

@@ -29,7 +29,7 @@ from streaming.groups.modern.members import (
     topic_names,
     write_modern_members,
 )
-from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, id_partitions, shift
+from streaming.groups.modern.pauses import Arrived, Pauses, id_partitions
 from streaming.groups.modern.recompute import least_moves_of_target, moves_of_target
 from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember
@@ -70,7 +70,7 @@ def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> No
     unreadable = state.modern.unreadable
     # Beyond the limit one entry stands for all others, and stays until the group ends.
     unreadable.setdefault(row_of(item) if len(unreadable) < _UNREADABLE_MAX else "", item.record)
-    state.modern.pauses = None
+    state.modern.cost = None
 
 
 def follow(state: GroupState, item: ModernInput, context: Context) -> None:
@@ -91,14 +91,14 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     owned = modern.group.currents.get(owner or "") if modern.group is not None else None
     modern.group, word = replay(modern.group, item, born=upgraded)
     if owner is not None and modern.group is not None and not (context.is_seen or modern.unreadable):
-        modern.pauses = modern.pauses or Pauses()
-        told = shift(modern.pauses, item, owned, modern.group.currents.get(owner), _arrived(state))
+        modern.cost = modern.cost or Pauses()
+        told = modern.cost.shift(item, owned, modern.group.currents.get(owner), _arrived(state))
         if told is not None:
             context.rows.rebalance_churn.append(told)
             for stopped in state.stopped:
                 if stopped.row.decision == told.decision:
                     stopped.row = told
-            _await_round(state, modern.pauses, told)
+            _await_round(state, modern.cost, told)
     if upgraded and modern.group is not None and classic.current is not None:
         modern.group.before.members = {m.member_id: m.group_instance_id for m in classic.current.record.members}
         modern.upgraded = True
@@ -159,7 +159,7 @@ def _decide(state: GroupState, decision: ModernDecision, was: Before | None, con
         context.rows.rebalance_churn.append(row)
         await_reason(state, row)
     else:
-        modern.pauses = None
+        modern.cost = None
     modern.epoch = decision.epoch
     modern.upgraded = False
     modern.waiting.append(decision)
@@ -202,16 +202,16 @@ def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> 
     modern = state.modern
     if decision.group_type != CONSUMER:
         # A share group's partitions have several owners, and a streams group's tasks are not partitions.
-        modern.pauses = None
+        modern.cost = None
         return row
-    modern.pauses = modern.pauses or Pauses()
+    modern.cost = modern.cost or Pauses()
     if decision.became_empty or modern.group is None:
-        forget(modern.pauses)
+        modern.cost.forget()
         return row
     if decision.before is None or not decision.exact:
-        modern.pauses = None  # the current owners may be unknown as well
+        modern.cost = None  # the current owners may be unknown as well
         return msgspec.structs.replace(row, records_delayed_reason=OWNERS_UNKNOWN)
-    return begin(modern.pauses, row, decision.before, decision.targets, modern.group.currents, _arrived(state))
+    return modern.cost.begin(row, decision.before, decision.targets, modern.group.currents, _arrived(state))
 
 
 def _arrived(state: GroupState) -> Arrived:

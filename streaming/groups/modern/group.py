@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 
 from streaming.groups.modern.pauses import Pauses
+from streaming.groups.rows import ChurnRow
 from streaming.groups.verdicts import StandingVerdict
 from streaming.records import (
     SHARE,
@@ -19,6 +20,7 @@ from streaming.records import (
     CurrentAssignment,
     IdPartitions,
     KnownTopics,
+    MembershipRecord,
     ModernMember,
     ResolvedRegex,
     StreamsTopology,
@@ -91,6 +93,13 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     exact: bool = False
     metadata_hash: int = 0
     before: Before = msgspec.field(default_factory=Before)
+
+    def forget_before(self) -> None:
+        """Note that records may be missing: the next target is not exact, and what came before it is unknown."""
+        self.exact = False
+        self.before = msgspec.structs.replace(
+            self.before, members=None, targets={}, subscribers={}, regexes={}, topics=None
+        )
 
 
 class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -278,7 +287,7 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         shown: The decision whose member rows were last written, reduced to what closing rows need.
         verdict: Verdict on its newest judged decision; None before the first.
         balance: Imbalance of its newest judged decision, and the lowest possible; None before the first.
-        pauses: Partitions of a consumer group between two owners; None before the first current assignment.
+        cost: Partitions of a consumer group between two owners; None before the first current assignment.
         unreadable: Log offsets of records that cannot be decoded, by the row of the group's table that each sets
             (`row_of`): what the group is now is not known until each was set again, or removed.
     """
@@ -294,5 +303,28 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     shown: ModernDecision | None = None
     verdict: StandingVerdict | None = None
     balance: tuple[float | None, float | None] | None = None
-    pauses: Pauses | None = None
+    cost: Pauses | None = None
     unreadable: dict[str, int] = {}
+
+    @property
+    def is_void(self) -> bool:
+        """Whether it holds nothing that a later row could need."""
+        return not (self.lives or self.group or self.waiting or self.shown or self.unreadable)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the newest record of each member, target and assignment could be decoded."""
+        return not self.unreadable
+
+    def next_revision(self, *, at_round: bool, following: MembershipRecord | None) -> ChurnRow | None:  # noqa: ARG002
+        """The newest decision's row, once each partition has its next owner and a new commit; None otherwise."""
+        return self.cost.next_revision() if self.cost is not None else None
+
+    def forget_before(self) -> None:
+        """Note that records may be missing from here on."""
+        self.cost = None
+        if self.group is not None:
+            self.group.forget_before()
+
+    def move(self, moved: Callable[[int], int]) -> None:
+        """Correct times of rounds: it has none."""

@@ -57,8 +57,12 @@ class Pause(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     arrived: int = -1
 
 
+Arrived = Callable[[str, int], int | None]
+"""As `delayed.arrived_before`, by topic id and partition."""
+
+
 class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Partitions of one group between two owners. Changed in place by the functions of this module.
+    """Partitions of one group between two owners. Changed in place as records come.
 
     Attributes:
         free: Partitions that nobody owns now, by topic id and partition.
@@ -79,172 +83,163 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     most_ms: int = 0
     stops: dict[str, dict[int, Stop | None]] = {}
 
+    def begin(
+        self,
+        row: ChurnRow,
+        before: Mapping[str, IdPartitions],
+        targets: Mapping[str, IdPartitions],
+        currents: Mapping[str, CurrentAssignment],
+        arrived: Arrived,
+    ) -> ChurnRow:
+        """Start tracking the partitions that a new target moves.
 
-Arrived = Callable[[str, int], int | None]
-"""As `delayed.arrived_before`, by topic id and partition."""
+        Args:
+            row: Churn row of the decision.
+            before: The previous targets; partitions without an owner there are not tracked.
+            targets: The new targets.
+            currents: What the members own now.
+            arrived: What had arrived by a partition's last commit.
 
+        Returns:
+            The row, with all bounds 0 if every partition that had an owner is already with its new one.
+        """
+        self.forget()
+        # What is in no target any more (its topic was deleted, say) is nobody's next.
+        assigned = {partition for target in targets.values() for partition in id_partitions(target)}
+        for topic_id, freed in list(self.free.items()):
+            self.free[topic_id] = {number: given for number, given in freed.items() if (topic_id, number) in assigned}
+            if not self.free[topic_id]:
+                del self.free[topic_id]
+        # A member asked to revoke a partition stops reading it even if the new target returns it, and gets it again
+        # only after it has acknowledged the revocation (`CurrentAssignmentBuilder`). The log does not show when it
+        # stops.
+        owned = {
+            partition: name for name, current in currents.items() for partition in id_partitions(current.partitions)
+        }
+        had = {partition for target in before.values() for partition in id_partitions(target)}
+        for name, target in targets.items():
+            for topic_id, number in id_partitions(target):
+                if (topic_id, number) in had and owned.get((topic_id, number)) != name:
+                    given = self.free.get(topic_id, {}).get(number)
+                    pause = Pause(given, since=given.since if given else -1)
+                    pause.arrived = _known(arrived(topic_id, number)) if given else -1
+                    self.waiting.setdefault(topic_id, {})[number] = pause
+                    self.untaken += 1
+        if not had:
+            return msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
+        if not self.untaken:
+            return msgspec.structs.replace(with_seconds(row, 0, 0), records_delayed_min=0, records_delayed_max=0)
+        self.row = row = msgspec.structs.replace(row, records_delayed_reason=HANDOVER_PENDING)
+        return row
 
-def begin(
-    pauses: Pauses,
-    row: ChurnRow,
-    before: Mapping[str, IdPartitions],
-    targets: Mapping[str, IdPartitions],
-    currents: Mapping[str, CurrentAssignment],
-    arrived: Arrived,
-) -> ChurnRow:
-    """Start tracking the partitions that a new target moves.
+    def forget(self) -> None:
+        """Stop tracking the newest decision's open self."""
+        self.row, self.waiting, self.stops = None, {}, {}
+        self.untaken = self.least_ms = self.most_ms = 0
 
-    Args:
-        pauses: The group's pauses.
-        row: Churn row of the decision.
-        before: The previous targets; partitions without an owner there are not tracked.
-        targets: The new targets.
-        currents: What the members own now.
-        arrived: What had arrived by a partition's last commit.
+    def shift(
+        self,
+        item: ModernInput,
+        before: CurrentAssignment | None,
+        after: CurrentAssignment | None,
+        arrived: Arrived,
+    ) -> ChurnRow | None:
+        """Process a change of what a member owns.
 
-    Returns:
-        The row, with all bounds 0 if every partition that had an owner is already with its new one.
-    """
-    forget(pauses)
-    # What is in no target any more (its topic was deleted, say) is nobody's next.
-    assigned = {partition for target in targets.values() for partition in id_partitions(target)}
-    for topic_id, freed in list(pauses.free.items()):
-        pauses.free[topic_id] = {number: given for number, given in freed.items() if (topic_id, number) in assigned}
-        if not pauses.free[topic_id]:
-            del pauses.free[topic_id]
-    # A member asked to revoke a partition stops reading it even if the new target returns it, and gets it again only
-    # after it has acknowledged the revocation (`CurrentAssignmentBuilder`). The log does not show when it stops.
-    owned = {partition: name for name, current in currents.items() for partition in id_partitions(current.partitions)}
-    had = {partition for target in before.values() for partition in id_partitions(target)}
-    for name, target in targets.items():
-        for topic_id, number in id_partitions(target):
-            if (topic_id, number) in had and owned.get((topic_id, number)) != name:
-                given = pauses.free.get(topic_id, {}).get(number)
-                pause = Pause(given, since=given.since if given else -1)
-                pause.arrived = _known(arrived(topic_id, number)) if given else -1
-                pauses.waiting.setdefault(topic_id, {})[number] = pause
-                pauses.untaken += 1
-    if not had:
-        return msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
-    if not pauses.untaken:
-        return msgspec.structs.replace(with_seconds(row, 0, 0), records_delayed_min=0, records_delayed_max=0)
-    pauses.row = row = msgspec.structs.replace(row, records_delayed_reason=HANDOVER_PENDING)
-    return row
+        Args:
+            item: The record of the change.
+            before: What the member owned until then.
+            after: What it owns now.
+            arrived: What had arrived by a partition's last commit.
 
-
-def forget(pauses: Pauses) -> None:
-    """Stop tracking the newest decision's open pauses."""
-    pauses.row, pauses.waiting, pauses.stops = None, {}, {}
-    pauses.untaken = pauses.least_ms = pauses.most_ms = 0
-
-
-def shift(
-    pauses: Pauses,
-    item: ModernInput,
-    before: CurrentAssignment | None,
-    after: CurrentAssignment | None,
-    arrived: Arrived,
-) -> ChurnRow | None:
-    """Process a change of what a member owns.
-
-    Args:
-        pauses: The group's pauses.
-        item: The record of the change.
-        before: What the member owned until then.
-        after: What it owns now.
-        arrived: What had arrived by a partition's last commit.
-
-    Returns:
-        The decision's row with the lower bound, once the last partition has reached its next owner; None otherwise.
-        What `pauses.stops` has then waits for a round, unless the row says why not.
-    """
-    had, has = set(_owned(before)), set(_owned(after))
-    revoking = set(id_partitions(before.revoking)) if before is not None else set()
-    for topic_id, number in had - has:
-        told = before is not None and (topic_id, number) in revoking
-        given = RevokedPartition(
-            item.record_time, item.record, before.record_time if told and before is not None else -1
+        Returns:
+            The decision's row with the lower bound, once the last partition has reached its next owner; None otherwise.
+            What `self.stops` has then waits for a round, unless the row says why not.
+        """
+        had, has = set(_owned(before)), set(_owned(after))
+        revoking = set(id_partitions(before.revoking)) if before is not None else set()
+        for topic_id, number in had - has:
+            told = before is not None and (topic_id, number) in revoking
+            given = RevokedPartition(
+                item.record_time, item.record, before.record_time if told and before is not None else -1
+            )
+            self.free.setdefault(topic_id, {})[number] = given
+            pause = self.waiting.get(topic_id, {}).get(number)
+            if pause is not None and pause.taken < 0:
+                pause.given, pause.since = given, given.since
+                pause.arrived = _known(arrived(topic_id, number))
+        for topic_id, number in has - had:
+            of_topic = self.free.get(topic_id, {})
+            of_topic.pop(number, None)
+            if not of_topic:
+                self.free.pop(topic_id, None)
+            pause = self.waiting.get(topic_id, {}).get(number)
+            if pause is not None and pause.taken < 0:
+                pause.taken, pause.taken_record = item.record_time, item.record
+                self.untaken -= 1
+                stops = self.stops.setdefault(topic_id, {})
+                stops[number] = None
+                if pause.given is None:
+                    self.most_ms = -1  # according to the log, two members owned it at once
+                else:
+                    if pause.arrived >= 0:
+                        stops[number] = Stop(pause.arrived, pause.given.time, item.record_time)
+                    self.least_ms = min(MOST_MS, self.least_ms + max(0, item.record_time - pause.given.time))
+        if self.row is None or self.untaken or had == has:
+            return None
+        if self.row.unassigned_partition_seconds_min is not None:
+            return None
+        self.row = msgspec.structs.replace(
+            with_seconds(self.row, self.least_ms, None),
+            revision=self.row.revision + 1,
+            records_delayed_reason=NO_COMMIT if any(None in of.values() for of in self.stops.values()) else NO_ROUND,
         )
-        pauses.free.setdefault(topic_id, {})[number] = given
-        pause = pauses.waiting.get(topic_id, {}).get(number)
-        if pause is not None and pause.taken < 0:
-            pause.given, pause.since = given, given.since
-            pause.arrived = _known(arrived(topic_id, number))
-    for topic_id, number in has - had:
-        of_topic = pauses.free.get(topic_id, {})
-        of_topic.pop(number, None)
+        return self.row
+
+    def note_commit(self, window: CommitWindow, topic_id: str | None, last_commit: int) -> None:
+        """Use commits for the upper bound of their partition's pause.
+
+        Args:
+            window: All commits of the partition between two boundaries.
+            topic_id: Id of the window's topic; None when unknown.
+            last_commit: Record time of the last commit before the window, ms; -1 if there is none.
+        """
+        of_topic = self.waiting.get(topic_id or "", {})
+        pause = of_topic.get(window.partition)
+        if pause is None or pause.given is None or not window.commits:
+            return
+        if pause.since < 0:
+            start = last_commit
+            if window.last_record < pause.given.record:
+                start = window.last_commit_time
+            elif window.first_record < pause.given.record:
+                start = window.first_commit_time
+            # A commit after the partition was given up is not by the owner that gave it up.
+            pause.since = start if start <= pause.given.time else -1
+        if pause.taken < 0 or window.last_record < pause.taken_record:
+            return
+        if window.first_record > pause.taken_record:
+            end = window.first_commit_time
+        elif not window.tombstones:
+            end = window.last_commit_time
+        else:
+            return
+        del of_topic[window.partition]
         if not of_topic:
-            pauses.free.pop(topic_id, None)
-        pause = pauses.waiting.get(topic_id, {}).get(number)
-        if pause is not None and pause.taken < 0:
-            pause.taken, pause.taken_record = item.record_time, item.record
-            pauses.untaken -= 1
-            stops = pauses.stops.setdefault(topic_id, {})
-            stops[number] = None
-            if pause.given is None:
-                pauses.most_ms = -1  # according to the log, two members owned it at once
-            else:
-                if pause.arrived >= 0:
-                    stops[number] = Stop(pause.arrived, pause.given.time, item.record_time)
-                pauses.least_ms = min(MOST_MS, pauses.least_ms + max(0, item.record_time - pause.given.time))
-    if pauses.row is None or pauses.untaken or had == has:
-        return None
-    if pauses.row.unassigned_partition_seconds_min is not None:
-        return None
-    pauses.row = msgspec.structs.replace(
-        with_seconds(pauses.row, pauses.least_ms, None),
-        revision=pauses.row.revision + 1,
-        records_delayed_reason=NO_COMMIT if any(None in of.values() for of in pauses.stops.values()) else NO_ROUND,
-    )
-    return pauses.row
+            del self.waiting[topic_id or ""]
+        if pause.since < 0:
+            self.most_ms = -1
+        elif self.most_ms >= 0:
+            self.most_ms = min(MOST_MS, self.most_ms + max(0, end - pause.since))
 
-
-def commit(pauses: Pauses, topic_id: str | None, window: CommitWindow, last_commit: int) -> None:
-    """Use commits for the upper bound of their partition's pause.
-
-    Args:
-        pauses: The group's pauses.
-        topic_id: Id of the window's topic; None when unknown.
-        window: All commits of the partition between two boundaries.
-        last_commit: Record time of the last commit before the window, ms; -1 if there is none.
-    """
-    of_topic = pauses.waiting.get(topic_id or "", {})
-    pause = of_topic.get(window.partition)
-    if pause is None or pause.given is None or not window.commits:
-        return
-    if pause.since < 0:
-        start = last_commit
-        if window.last_record < pause.given.record:
-            start = window.last_commit_time
-        elif window.first_record < pause.given.record:
-            start = window.first_commit_time
-        # A commit after the partition was given up is not by the owner that gave it up.
-        pause.since = start if start <= pause.given.time else -1
-    if pause.taken < 0 or window.last_record < pause.taken_record:
-        return
-    if window.first_record > pause.taken_record:
-        end = window.first_commit_time
-    elif not window.tombstones:
-        end = window.last_commit_time
-    else:
-        return
-    del of_topic[window.partition]
-    if not of_topic:
-        del pauses.waiting[topic_id or ""]
-    if pause.since < 0:
-        pauses.most_ms = -1
-    elif pauses.most_ms >= 0:
-        pauses.most_ms = min(MOST_MS, pauses.most_ms + max(0, end - pause.since))
-
-
-def complete(pauses: Pauses) -> ChurnRow | None:
-    """The newest decision's row with both bounds, once every partition has its new owner and a new commit."""
-    row = pauses.row
-    if row is None or pauses.untaken or (pauses.waiting and pauses.most_ms >= 0):
-        return None
-    most = pauses.most_ms
-    forget(pauses)
-    return with_seconds(msgspec.structs.replace(row, revision=row.revision + 1), None, most) if most >= 0 else None
+    def next_revision(self) -> ChurnRow | None:
+        """The newest decision's row with both bounds, once every partition has its new owner and a new commit."""
+        row = self.row
+        if row is None or self.untaken or (self.waiting and self.most_ms >= 0):
+            return None
+        most = self.most_ms
+        self.forget()
+        return with_seconds(msgspec.structs.replace(row, revision=row.revision + 1), None, most) if most >= 0 else None
 
 
 def id_partitions(partitions: IdPartitions) -> Iterator[_IdPartition]:

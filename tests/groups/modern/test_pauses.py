@@ -186,7 +186,7 @@ def test_share_and_streams_groups_have_no_cost(group_type: str) -> None:
         observation(20),
     )
     assert [bounds(row) for row in life.rows.rebalance_churn] == [(1, None, None)] * 2
-    assert life.state.modern.pauses is None
+    assert life.state.modern.cost is None
 
 
 def test_times_are_those_of_the_records() -> None:
@@ -219,4 +219,4 @@ def test_partitions_of_topics_that_are_gone_are_forgotten_with_the_next_target()
             ),
             observation(at + 5),
         )
-    assert set(life.state.modern.pauses.free) <= {"id-of-day-19"}
+    assert set(life.state.modern.cost.free) <= {"id-of-day-19"}
