@@ -1,7 +1,9 @@
 """Which groups are idle, and in which rounds they have events all the same.
 
-A group is idle when it has no members and nothing of it has changed since the round before: neither its committed
-offsets, nor its topics, nor their offsets, nor what holds back its log partition. Among a hundred thousand groups most
+A group is idle when nothing of it has changed since the round before: neither its committed offsets, nor its topics,
+nor their offsets, nor what holds back its log partition. One with members must also have read all there is, and have
+been the same group for `STEADY_ROUNDS`: verdicts, findings and storms that look at the clock have come to their end by
+then, and lag that nobody works off is judged in every round. Among a hundred thousand groups most
 are idle, and an event of each in every round would only repeat itself. So an idle group has events
 
 - in the first round that sees it so: its reader knows then that a missing event means that nothing has moved,
@@ -23,6 +25,9 @@ from dataclasses import dataclass, field
 
 SETTLED_ROUNDS = 12
 """Longer than the judgement of lag looks back (ten rounds, `groups/lag/state.py`), so that lag is settled by then."""
+
+STEADY_ROUNDS = 60
+"""Ten minutes with rounds every 10 s: as long as storms are counted, and as leaders may work with old metadata."""
 
 SPREAD_ROUNDS = 6
 """Groups that came to rest in one round, as all do for a new probe, settle in so many."""

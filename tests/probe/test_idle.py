@@ -11,7 +11,7 @@ from streaming.config import Filters, Settings
 from streaming.events import GroupEvent
 from streaming.groups.lag.partitions import WINDOW
 from streaming.probe import Probe
-from streaming.probe.idle import SETTLED_ROUNDS, SPREAD_ROUNDS, Rest, rest_after, rested
+from streaming.probe.idle import SETTLED_ROUNDS, SPREAD_ROUNDS, STEADY_ROUNDS, Rest, rest_after, rested
 from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after, recall
 from streaming.probe.kafka.observe import round_events
@@ -60,6 +60,38 @@ class Rounds:
             self.memory = after
             self.number += 1
         return self.told[self.number - 1]
+
+
+STEADY = replace(AT_REST, descriptions={"g": MEMBERS}, calm={"g"})
+
+CHANGES = {
+    "it is behind, or its members change": replace(STEADY, calm=()),
+    "subscriptions": replace(STEADY, descriptions={"g": replace(MEMBERS, subscribed=frozenset({"orders", "audit"}))}),
+    "partitions": replace(STEADY, topics={"orders": topic("orders", [9, 0])}),
+    "another protocol": replace(STEADY, groups={"g": ListedGroup("g", 1, "Stable", "consumer", "consumer")}),
+}
+
+
+def test_a_group_with_members_is_told_in_full_until_it_has_been_the_same_for_long_and_then_rests() -> None:
+    rounds = Rounds()
+    rounds.see(STEADY, 200)
+    told = {number: events[0].saw.idle for number, events in rounds.told.items() if events}
+    assert [number for number, is_idle in told.items() if not is_idle] == list(range(STEADY_ROUNDS + 1))
+    assert sum(told.values()) in {4, 5}  # at once, when its lag is settled, and two or three heartbeats
+    (woken, *_) = rounds.see(replace(STEADY, committed={"g": 2}))
+    assert not woken.saw.idle
+    assert rest_of(woken) == (1_700_000_000_000 + STEADY_ROUNDS * INTERVAL, 1_700_000_000_000 + 199 * INTERVAL)
+    (resting, *_) = rounds.see(replace(STEADY, committed={"g": 2}))
+    assert resting.saw.idle
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_group_with_members_that_has_changed_is_told_in_full_for_as_long_again(change: str) -> None:
+    rounds = Rounds()
+    rounds.see(STEADY, STEADY_ROUNDS + 10)
+    for _ in range(STEADY_ROUNDS):
+        (event, *_) = rounds.see(CHANGES[change])
+        assert not event.saw.idle
 
 
 def rest_of(event: GroupEvent) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming.offsets_log import Rejected, decode_subscription
 from streaming.probe.kafka.followed import Committed
-from streaming.probe.kafka.look import EMPTY, Description, ListedGroup
+from streaming.probe.kafka.look import EMPTY, STABLE, Description, ListedGroup
 from streaming.probe.kafka.requests import OffsetKind, Refused, TopicMetadata
 from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_membership
 from streaming.records import TopicObservation, TopicRetention, pack_offsets
@@ -15,8 +15,7 @@ from streaming.records import TopicObservation, TopicRetention, pack_offsets
 _CONSUMER = "consumer"
 
 # In these states the answer has the subscriptions of all members.
-_STABLE = "Stable"
-_STATES_WITH_SUBSCRIPTIONS = (_STABLE, EMPTY)
+_STATES_WITH_SUBSCRIPTIONS = (STABLE, EMPTY)
 
 _UNKNOWN_OFFSET = -1
 
@@ -44,7 +43,7 @@ def classic_description(answer: Any, *, tells: bool) -> Description:
         tells: With the members, for a round that does not read the log.
     """
     # Before they are Stable, members have no assignment, and coordinators do not tell their subscriptions.
-    membership = classic_membership(answer) if tells and answer.group_state == _STABLE else None
+    membership = classic_membership(answer) if tells and answer.group_state == STABLE else None
     if answer.protocol_type not in (_CONSUMER, ""):
         # Connect, schema registries: their members' metadata are not subscriptions.
         return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True, membership=membership)

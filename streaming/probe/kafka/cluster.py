@@ -257,6 +257,7 @@ class KafkaCluster:
             {name: found.mark for name, found in committed.items()},
             self._timestamps.unread_timestamps(early, topics, time),
             {} if self.reads_log else seen_groups(groups, descriptions, committed),
+            self._followed.calm(topics) if self.reads_log else (),
         )
 
     def ask_timestamps(self, deadline: Deadline) -> None:

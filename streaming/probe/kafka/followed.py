@@ -24,7 +24,7 @@ from kafka.errors import CorruptRecordError, KafkaError
 from streaming.lifecycle import room_log
 from streaming.offsets_log import Compactor, RecordColumns, partition_for
 from streaming.probe.deadline import Deadline
-from streaming.probe.kafka.look import Description, ListedGroup
+from streaming.probe.kafka.look import STABLE, Description, ListedGroup
 from streaming.probe.kafka.requests import CommittedOffsets
 from streaming.record_batches import (
     FetchedBatch,
@@ -36,12 +36,15 @@ from streaming.record_batches import (
     pieces,
     walk,
 )
-from streaming.records import CommitWindow, GroupInput
+from streaming.records import CommitWindow, GroupInput, TopicObservation
 
 _LOG = room_log(__name__)
 
 _HELD_BYTES: Final = 64 * 1024 * 1024
 """What is held of all partitions' records before they are applied; parts give the same as the whole."""
+
+_MARKER: Final = 1
+"""A transaction's marker has an offset that no consumer commits behind."""
 
 LONGEST_TAIL_MS: Final = 3_600_000
 """A round that comes later after the one before asks: brokers remove tombstones (`delete.retention.ms`, a day)."""
@@ -239,6 +242,7 @@ class FollowedGroups:
         self._changed.clear()
         if self._tail is None or before is None or not log.continues(before):
             self.descriptions = {}
+            self._changed.update(groups)
             self._forget(list(self.committed))
             return
         doubtful = log.doubtful(before)
@@ -280,6 +284,24 @@ class FollowedGroups:
         self._moved.clear()
         self._ends = ends
         return self._early
+
+    def calm(self, topics: Mapping[str, TopicObservation]) -> list[str]:
+        """Groups as in `GroupsSeen.calm`; one that waits for a transaction's marker alone has read all.
+
+        Args:
+            topics: As the round sees them; others count for nothing.
+        """
+        most = {name: tuple([end - _MARKER for end in topic.ends]) for name, topic in topics.items()}
+        return [
+            group
+            for group, known in self.descriptions.items()
+            if known.state == STABLE
+            and known.complete
+            and group not in self._changed
+            and (committed := self.committed.get(group)) is not None
+            and committed.offsets
+            and not _below(committed.offsets, most)
+        ]
 
     def _apply(self, group: str, inputs: list[GroupInput]) -> None:
         """Take in what the log says of a group; a commit of one that is not known says nothing of its other offsets."""

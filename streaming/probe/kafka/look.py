@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,6 +12,9 @@ from streaming.records import Configured, TopicObservation, UnreadTimestamp
 
 EMPTY: Final = "Empty"
 """State of a group without members, in Kafka's words."""
+
+STABLE: Final = "Stable"
+"""State of a group whose members have their assignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class GroupsSeen:
         committed: Hash of each group's committed offsets; a group whose offsets we may not see is missing.
         unread: Timestamps of the oldest unread records by group, topic and partition, as far as they are known.
         seen: Membership and committed offsets, in a round that does not read the log; empty in every other.
+        calm: Groups with members, all known, that have read all there is, and of whose members the log has told nothing
+            since the round before.
     """
 
     groups: Mapping[str, ListedGroup]
@@ -98,3 +103,4 @@ class GroupsSeen:
     committed: Mapping[str, int] = field(default_factory=dict)
     unread: Mapping[str, Mapping[str, dict[int, UnreadTimestamp]]] = field(default_factory=dict)
     seen: Mapping[str, SeenGroup] = field(default_factory=dict)
+    calm: Collection[str] = ()

@@ -13,7 +13,7 @@ import msgspec
 from streaming.config import Filters
 from streaming.events import ClusterTopicEvent, Event, GroupEvent
 from streaming.offsets_log import partition_for
-from streaming.probe.idle import Rest, rest_after
+from streaming.probe.idle import STEADY_ROUNDS, Rest, rest_after
 from streaming.probe.kafka.cluster_topics import TopicTurns
 from streaming.probe.kafka.holds import BlockedPartition, lasting, recalled_holds
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
@@ -33,6 +33,8 @@ class Memory:
         topics: Topics of each group in that round; its keys are the groups it had.
         holds: Per partition of the offsets log.
         rest: How long the groups have rested.
+        steady: Of groups with members that may rest: a hash of what the group is, but for offsets, and for how many
+            rounds in a row it has been so.
         unread: A hash of the timestamps of each group's oldest unread records, of groups that have any.
         turns: The topics of the cluster.
         told: What was last reported of groups whose log is not read.
@@ -45,6 +47,7 @@ class Memory:
     topics: Mapping[str, Collection[str]] = field(default_factory=dict)
     holds: tuple[BlockedPartition | None, ...] = ()
     rest: Rest = field(default_factory=Rest)
+    steady: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     unread: Mapping[str, int] = field(default_factory=dict)
     turns: TopicTurns = field(default_factory=TopicTurns)
     told: Mapping[str, LastReport] = field(default_factory=dict)
@@ -96,18 +99,33 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
         turns: The turns of the cluster's topics after this round; None for none.
     """
     unread = {group: hash(_ENCODER.encode(of_group)) for group, of_group in look.unread.items()}
+    steady = _steady(head, look, memory)
     return Memory(
         look.topics_of_groups,
         head.holds,
-        rest_after(memory.rest, _marks(head, look, unread), head.time),
+        rest_after(memory.rest, _marks(head, look, unread, steady), head.time),
+        steady,
         unread,
         turns or TopicTurns(),
         time=head.time,
     )
 
 
-def _marks(head: RoundHead, look: GroupsSeen, unread: Mapping[str, int]) -> dict[str, int]:
-    """Hashes of groups without members; they live no longer than the process, so Python's own hashes will do."""
+def _steady(head: RoundHead, look: GroupsSeen, memory: Memory) -> dict[str, tuple[int, int]]:
+    partitions = {name: topic.partitions for name, topic in look.topics.items()}
+    steady = {}
+    for name in look.calm:
+        topics = tuple([(topic, partitions.get(topic)) for topic in look.topics_of_groups[name]])
+        what = hash((look.groups[name].group_type, look.descriptions[name].subscribed, topics, head.configured(name)))
+        before, rounds = memory.steady.get(name, (what, -1))
+        steady[name] = what, rounds + 1 if before == what else 0
+    return steady
+
+
+def _marks(
+    head: RoundHead, look: GroupsSeen, unread: Mapping[str, int], steady: Mapping[str, tuple[int, int]]
+) -> dict[str, int]:
+    """Hashes of groups that may rest; they live no longer than the process, so Python's own hashes will do."""
     of_each = {name: hash(_ENCODER.encode(topic)) for name, topic in look.topics.items()}
     of_topics = {
         names: hash(tuple([(name, of_each.get(name)) for name in names]))
@@ -119,7 +137,8 @@ def _marks(head: RoundHead, look: GroupsSeen, unread: Mapping[str, int]) -> dict
     marks = {}
     for name, group in look.groups.items():
         description = look.descriptions.get(name)
-        if (description.state if description else group.state) != EMPTY:
+        _, rounds = steady.get(name, (0, 0))
+        if (description.state if description else group.state) != EMPTY and rounds < STEADY_ROUNDS:
             continue
         topics = of_topics[look.topics_of_groups[name]]
         hold = holds[partition_for(name, len(holds), head.cluster_id)] if held else None

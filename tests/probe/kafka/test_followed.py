@@ -22,6 +22,7 @@ from streaming.probe.kafka.followed import LONGEST_TAIL_MS, Committed, FollowedG
 from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory
 from streaming.records import CommitWindow, GroupInput, MembershipTombstone
+from tests.probe.kafka.build import topic
 from tests.probe.witness import Cluster
 
 LOG = "__consumer_offsets"
@@ -136,6 +137,29 @@ def test_members_are_described_again_when_the_log_has_a_record_of_them(cluster: 
 
 
 @pytest.mark.kafka
+def test_a_group_is_calm_once_it_has_read_all_and_its_members_stay(cluster: Cluster, followed: Followed) -> None:
+    orders, group = f"{cluster.unique}-orders", f"{cluster.unique}-members"
+    consumer = KafkaConsumer(orders, bootstrap_servers=cluster.bootstrap, group_id=group, enable_auto_commit=False)
+    stop = time.monotonic() + 90
+    while not consumer.assignment():
+        consumer.poll(timeout_ms=100)
+        assert time.monotonic() < stop
+    followed.agree(lambda look: _subscribed(look, group) == {orders})
+    assert group not in followed.look.calm  # it has committed nothing
+    cluster.produce(orders, [3, 3, 3])
+    for offset, is_calm in ((1, False), (3, True)):
+        consumer.commit({TopicPartition(orders, p): OffsetAndMetadata(offset, "", -1) for p in range(3)})
+        followed.agree(has(group, {(orders, p): offset for p in range(3)}))
+        assert (group in followed.look.calm) == is_calm
+    cluster.produce(orders, [4, 0, 0])
+    followed.agree(lambda look: sum(look.topics[orders].ends) == 13)
+    assert group not in followed.look.calm
+    consumer.close()
+    followed.agree(lambda look: group not in look.descriptions)
+    assert group not in followed.look.calm
+
+
+@pytest.mark.kafka
 @pytest.mark.nightly
 def test_expired_offsets_are_followed_as_coordinators_answer(tmp_path: Path, unique: str) -> None:
     quick = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
@@ -236,6 +260,26 @@ def test_members_that_may_have_changed_are_described_again(change: dict[str, Any
     listed = change.get("listed", LISTED)
     assert [groups.description(one) for one in listed.values()] == [None, STABLE]
     assert set(groups.committed) == {"g", "h"}
+
+
+@pytest.mark.parametrize(
+    ("change", "ends", "calm"),
+    [
+        ({}, [6, 7], ["g", "h"]),
+        ({}, [7, 7], ["h"]),
+        ({"told": {"g": [MembershipTombstone(9, 0)]}}, [6, 7], ["h"]),
+        ({"told": {"g": [window(0, 5)]}}, [6, 7], ["g", "h"]),
+        ({"unread": (1,)}, [6, 7], ["h"]),
+        ({"now": replace(STATE, time=1_001 + LONGEST_TAIL_MS)}, [6, 7], []),
+    ],
+    ids=["at rest", "behind", "its members change", "it commits the same", "in doubt", "too long ago"],
+)
+def test_groups_that_have_read_all_are_calm_while_the_log_tells_nothing_of_their_members(
+    change: dict[str, Any], ends: list[int], calm: list[str]
+) -> None:
+    groups, _ = after(**({"now": STATE} | change))
+    groups.descriptions = {"g": STABLE, "h": STABLE}
+    assert sorted(groups.calm({"orders": topic("orders", ends)})) == calm
 
 
 def test_a_commit_says_nothing_of_a_group_that_was_not_asked_for() -> None:
