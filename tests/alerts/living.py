@@ -10,9 +10,14 @@ from typing import Any
 from streaming.alerts import Alerter
 from streaming.alerts.delivery.messages import PEOPLE, AttemptOutcome, Message
 from streaming.config import AlertSettings, JobSettings, Owner, ServeSettings, Settings
+from streaming.process.lease import ALERTER, TTL_S, Lease, LeaseObjects
 from streaming.tables import LakeReader
 from tests.alerts.build import START, Writer, rules, time_of
-from tests.alerts.elsewhere import lease_elsewhere
+
+
+def lease_elsewhere(lake: str, cluster: str, machine: str, clock: Callable[[], float], ttl_s: float = TTL_S) -> Lease:
+    """The alerter's lease as on another machine."""
+    return Lease(ALERTER, LeaseObjects(lake, f"_locks/{cluster}/{ALERTER}"), clock, ttl_s, machine)
 
 
 class Inbox:

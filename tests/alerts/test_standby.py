@@ -12,8 +12,7 @@ from streaming.alerts import Alerter
 from streaming.process import LeaseLostError
 from streaming.process.lease import TTL_S
 from tests.alerts.build import DRIFT, UNEVEN, Writer, time_of
-from tests.alerts.elsewhere import lease_elsewhere
-from tests.alerts.living import Living, drifted
+from tests.alerts.living import Living, drifted, lease_elsewhere
 
 pytestmark = pytest.mark.turn(3)
 

@@ -24,7 +24,7 @@ from streaming.record_batches import FetchedRun, OffsetRange, RangeReader
 from streaming.record_batches.columnar_records import record_columns
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.log_records import commit_key, commit_value
+from tests.benchmarks.made_groups import commit_key, commit_value
 
 __all__ = ["READINGS", "Reading", "processor_seconds", "reading", "write"]
 

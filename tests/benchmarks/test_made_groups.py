@@ -10,7 +10,7 @@ from streaming.tables import LakeReader
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.made_groups import MadeGroups
-from tests.benchmarks.stages import STAGES, stage_seconds
+from tests.benchmarks.steady_state import STAGES, stage_seconds
 
 
 @pytest.mark.kafka

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.net.sasl import get_sasl_mechanism
 
-from streaming.config import KafkaSettings, Settings, load_settings
+from streaming.config import (
+    Filters,
+    JobSettings,
+    KafkaSettings,
+    Settings,
+    checkpoint_of,
+    environment_of,
+    load_settings,
+    secret_variable,
+)
+from streaming.config import kafka as kafka_settings
 from streaming.exceptions import SetupError
+from streaming.up import JOB, PROBE, SERVER
 
 
 def test_the_environment_wins_over_the_file_and_arguments_over_both(
@@ -200,3 +216,116 @@ def test_no_settings_file_is_more_than_a_sentence(tmp_path: Path, content: bytes
     told = _refusal()
     assert told.isprintable()
     assert "hunter2" not in told
+
+
+# The programs that a process starts get its settings, and only the secrets that they need.
+
+
+def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load_settings(
+        cluster='it\'s "quoted"',
+        kafka=KafkaSettings(
+            bootstrap_servers="a:1,b:2",
+            security_protocol="SASL_SSL",
+            sasl_mechanism="PLAIN",
+            sasl_username="u",
+            sasl_password="p=x y",
+            client={"client_dns_lookup": "use_all_dns_ips"},
+        ),
+        filters=Filters(ignore_groups=("/^x,y/", "z")),
+        bus=KafkaSettings(
+            bootstrap_servers="c:3", sasl_mechanism="PLAIN", sasl_password="q=x y", client={"client_id": "b"}
+        ),
+        owners=({"team": 'it\'s "ours"', "groups": ("/^a,b/", "c")}, {"team": "others", "groups": ("/./",)}),
+        alerts={
+            "heartbeat_url": "https://hc.example.org/s3cret",
+            "targets": {"ops": "json://a:1", "am": "alertmanager://b:2"},
+            "routes": [{"targets": ["ops"], "labels": {"a": "/b/"}, "continue": True}],
+        },
+    )
+    for name, value in environment_of(loaded).items():
+        monkeypatch.setenv(name, value)
+    assert load_settings() == loaded
+
+
+def test_strategies_and_clients_are_left_to_the_file_which_the_probe_reads_again_and_again() -> None:
+    settings = load_settings(strategies=({"groups": "/^a/", "strategy": "range"},), clients=("java",))
+    assert not {"EVENKEEL_STRATEGIES", "EVENKEEL_CLIENTS"} & set(environment_of(settings))
+
+
+def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:
+    secrets = {secret_variable(name, section) for section in ("kafka", "bus") for name in kafka_settings.KAFKA_SECRETS}
+    assert len(secrets) == 6
+    assert secrets <= set(SERVER.without)
+    assert not any(secrets & set(program.without) for program in (PROBE, JOB))
+
+
+def test_the_login_of_the_server_goes_to_the_server_alone() -> None:
+    login = {"EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD", "EVENKEEL_SERVE__MARKS_TOKEN"}
+    assert login <= set(environment_of(load_settings(serve={"token": "t", "password": "p", "marks_token": "m"})))
+    assert all(login <= set(program.without) for program in (PROBE, JOB))
+    assert not login & set(SERVER.without)
+
+
+def test_targets_and_the_heartbeat_url_go_to_the_server_alone() -> None:
+    secrets = {"EVENKEEL_ALERTS__TARGETS", "EVENKEEL_ALERTS__HEARTBEAT_URL"}
+    assert all(secrets <= set(program.without) for program in (PROBE, JOB))
+    assert not secrets & set(SERVER.without)
+
+
+# Where the job's state is: beside tables in a folder, else where a setting says.
+
+
+@pytest.mark.parametrize("lake", ["/data/lake/", "hdfs://host/lake"])
+def test_beside_tables_that_are_not_on_an_object_store_it_is_in_the_lake(lake: str) -> None:
+    assert checkpoint_of(Settings(lake=lake, cluster="c")) == f"{lake.rstrip('/')}/_checkpoints/c"
+
+
+@pytest.mark.parametrize("lake", ["s3://b/lake", "S3A://b/lake", "gs://b/lake", "abfss://c@a.dfs.core.windows.net/l"])
+def test_a_lake_on_an_object_store_needs_a_place_for_it(lake: str) -> None:
+    with pytest.raises(SetupError, match=r"^The lake \S+ is on an object store, .* job\.checkpoint"):
+        checkpoint_of(Settings(lake=lake))
+    for place in ("/data/c", "s3://b/checkpoint"):
+        assert checkpoint_of(Settings(lake=lake, job=JobSettings(checkpoint=place))) == place
+        assert checkpoint_of(Settings(lake=lake), place) == place
+
+
+def test_the_place_of_a_start_wins_over_the_settings() -> None:
+    assert checkpoint_of(Settings(job=JobSettings(checkpoint="/a")), "/b") == "/b"
+
+
+# Amazon MSK's login by IAM: our settings reach the mechanism of kafka-python that signs it.
+
+
+class Session:
+    """What kafka-python asks of botocore's session."""
+
+    def get_credentials(self) -> SimpleNamespace:
+        keys = SimpleNamespace(access_key="AKIDEXAMPLE", secret_key="hunter2", token=None)
+        return SimpleNamespace(get_frozen_credentials=lambda: keys)
+
+    def get_config_variable(self, name: str) -> str:
+        return {"region": "eu-north-1"}[name]
+
+
+@pytest.fixture
+def _botocore(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ModuleType("botocore.session")
+    session.Session = Session  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "botocore", ModuleType("botocore"))
+    monkeypatch.setitem(sys.modules, "botocore.session", session)
+
+
+@pytest.mark.usefixtures("_botocore")
+@pytest.mark.parametrize("client", [KafkaAdminClient, KafkaConsumer, KafkaProducer])
+def test_each_client_signs_a_login_for_its_broker_by_our_settings(client: type) -> None:
+    settings = KafkaSettings(
+        bootstrap_servers="b-1.example:9098", security_protocol="SASL_SSL", sasl_mechanism="AWS_MSK_IAM"
+    )
+    config = client.DEFAULT_CONFIG | settings.client_config()  # type: ignore[attr-defined]
+    mechanism = get_sasl_mechanism(config["sasl_mechanism"])(host="b-1.example", **config)
+    login = json.loads(mechanism.auth_bytes())
+    assert (login["host"], login["action"]) == ("b-1.example", "kafka-cluster:Connect")
+    assert login["x-amz-credential"].startswith("AKIDEXAMPLE/")
+    assert "/eu-north-1/kafka-cluster/" in login["x-amz-credential"]
+    assert len(login["x-amz-signature"]) == 64

@@ -17,8 +17,8 @@ from playwright.sync_api import Locator, Page, Route, expect
 from dashboards.boards import BOARDS
 from streaming.places import cache_folder
 from tests.dashboards.conftest import PATIENCE_MS
+from tests.dashboards.made_events import add_load
 from tests.dashboards.made_lake import HOSTILE, MadeGroup, MadeLake, stories
-from tests.dashboards.made_load import add_load
 from tests.serve.running import get, running
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("page"), pytest.mark.turn(2)]

@@ -26,9 +26,8 @@ from streaming.groups.causes import CAUSES
 from streaming.maintain import Maintainer
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 from tests.dashboards.export.interpolate import interpolated
-from tests.dashboards.made_events import add_events
+from tests.dashboards.made_events import add_events, add_load
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
-from tests.dashboards.made_load import add_load
 
 # With other tests that need a Spark session in their own process.
 pytestmark = [pytest.mark.xdist_group("recorded"), pytest.mark.turn(6)]

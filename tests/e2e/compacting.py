@@ -2,16 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from kafka import TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 
+from streaming.config import Settings
 from streaming.job.source import SourceSettings
-from tests.e2e.packed import read_packed
+from tests.e2e.lakes import read_packed
 from tests.e2e.plain_job import PlainJob
 from tests.e2e.recording import CLUSTER
-from tests.e2e.topics import TOPICS, Record
 from tests.job.source.fake_reader import FakeReader, both
+
+TOPICS = "topics.txt"
+
+_PARTITIONS = {"log": 50, "events": 4, "rounds": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of the offsets log (`log`), the events or the rounds topic.
+
+    Attributes:
+        topic: `log`, `events` or `rounds`.
+        partition: Partition.
+        offset: Offset; the first of a partition is 0, none is missing.
+        time: Timestamp, ms.
+        key: Key, None for null.
+        value: Value, None for null.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    time: int
+    key: bytes | None
+    value: bytes | None
+
+    def line(self) -> list[object]:
+        """The record as JSON values."""
+        texts = [None if raw is None else base64.b64encode(raw).decode() for raw in (self.key, self.value)]
+        return [self.topic, self.partition, self.offset, self.time, *texts]
+
+    @classmethod
+    def of(cls, line: list[object]) -> Record:
+        """A record from the result of `line`."""
+        topic, partition, offset, time, *texts = line
+        key, value = (base64.b64decode(text) if isinstance(text, str) else None for text in texts)
+        assert isinstance(topic, str)
+        assert isinstance(partition, int)
+        assert isinstance(offset, int)
+        assert isinstance(time, int)
+        return cls(topic, partition, offset, time, key, value)
+
+
+def names(settings: Settings) -> dict[str, str]:
+    """Topic names by content."""
+    probe = settings.probe
+    return {"log": settings.job.offsets_topic, "events": probe.events_topic, "rounds": probe.rounds_topic}
+
+
+def dump_topics(settings: Settings) -> Iterator[Record]:
+    """All records of the three topics, by partition and offset.
+
+    A partition whose first records are gone, or that has other entries between its records, is refused.
+    """
+    consumer = KafkaConsumer(
+        bootstrap_servers=settings.kafka.bootstrap_servers, group_id=None, enable_auto_commit=False
+    )
+    for kind, topic in names(settings).items():
+        for partition in sorted(consumer.partitions_for_topic(topic)):
+            place = TopicPartition(topic, partition)
+            end = consumer.end_offsets([place])[place]
+            consumer.assign([place])
+            consumer.seek_to_beginning(place)
+            expected = 0
+            while expected < end:
+                for record in consumer.poll(1_000).get(place, []):
+                    assert record.offset == expected, f"{topic}-{partition}: {expected} is missing"
+                    expected += 1
+                    yield Record(kind, partition, record.offset, record.timestamp, record.key, record.value)
+    consumer.close()
+
 
 __all__ = ["RECORDS", "ROUNDS", "SETTINGS", "CompactedTopics", "job_on"]
 

@@ -25,10 +25,10 @@ from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
-from tests.e2e.packed import write_packed
+from tests.e2e.compacting import TOPICS, dump_topics
+from tests.e2e.lakes import write_packed
 from tests.e2e.recording import record, settings_for
 from tests.e2e.streams import STREAMS, RecordedStream, by_table, read_streams, rows_of, write_streams
-from tests.e2e.topics import TOPICS, dump_topics
 
 _RELEASE = version("evenkeel")
 

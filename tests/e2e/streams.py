@@ -13,7 +13,7 @@ import msgspec
 from streaming.groups import GroupConfig, Rows, unpack_inputs
 from streaming.groups.rows import DriftRow
 from streaming.job.operator import advance_key
-from tests.e2e.packed import read_packed, write_packed
+from tests.e2e.lakes import read_packed, write_packed
 from tests.e2e.recording import CLUSTER
 
 __all__ = ["STREAMS", "RecordedStream", "read_streams", "rows_of", "write_streams"]

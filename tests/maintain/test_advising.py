@@ -14,8 +14,7 @@ from streaming.maintain import advising as module
 from streaming.tables import ADVICE_TABLES, DeltaLake, LakeReader
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
-from tests.maintain.build import TODAY, Writer, rows_of
-from tests.maintain.lives import HOUR_MS, at
+from tests.maintain.build import HOUR_MS, TODAY, Writer, at, rows_of
 
 pytestmark = pytest.mark.turn(6)
 

@@ -14,8 +14,7 @@ from streaming.maintain import Maintainer
 from streaming.tables import HISTORY_TABLES, DeltaLake, LakeReader, table_named
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
-from tests.maintain.build import TODAY, Writer, rows_by_sql, rows_of
-from tests.maintain.lives import HOUR_MS, at, in_one, life, write
+from tests.maintain.build import HOUR_MS, TODAY, Writer, at, in_one, life, rows_by_sql, rows_of, write
 
 pytestmark = pytest.mark.turn(6)
 

@@ -18,8 +18,7 @@ from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
 from tests.examples import examples
-from tests.maintain.build import TODAY, Writer, rows_of
-from tests.maintain.lives import HOUR_MS, INTERVAL_MS, at, in_one, life, newest, write
+from tests.maintain.build import HOUR_MS, INTERVAL_MS, TODAY, Writer, at, in_one, life, newest, rows_of, write
 
 pytestmark = pytest.mark.turn(6)
 

@@ -16,7 +16,17 @@ from pathlib import Path
 
 from streaming.jars import classpath
 from streaming.java import OLDEST_RELEASE, find_java
+from tests.oracle.members_process import MembersProcess
 from tests.short_lived import SHORT_LIVED
+
+
+class JavaMembers(MembersProcess):
+    """The JVM; a context manager, at whose end all remaining members crash."""
+
+    def __init__(self, release: str) -> None:
+        source = Path(__file__).with_name("GroupMembers.java")
+        super().__init__(java_command(source, classpath(f"clients-{release}"), "512m", against="clients-2.4.1"))
+
 
 __all__ = ["java_command"]
 

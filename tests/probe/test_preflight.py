@@ -26,6 +26,7 @@ from tests.probe.witness import Cluster
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 
+
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 
 
@@ -244,3 +245,40 @@ def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secure
         secured.grant((ACLOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "*", ACLResourcePatternType.LITERAL))
         [hold] = probe.round().holds or ()
     assert hold.transactional_id == "settler"
+
+
+# The connection settings for TLS, against a broker port with nothing else.
+
+
+@pytest.fixture
+def encrypted(secured_broker: Secured, unique: str) -> Settings:
+    """Settings for a broker's TLS port, whose certificate only we trust."""
+    return Settings(
+        cluster="encrypted",
+        kafka=KafkaSettings(
+            bootstrap_servers=f"127.0.0.1:{secured_broker.tls_port}",
+            security_protocol="SSL",
+            ssl_cafile=secured_broker.ca_file,
+        ),
+        probe=ProbeSettings(
+            interval_ms=500, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+        ),
+    )
+
+
+@pytest.mark.kafka
+def test_probe_and_source_speak_tls_with_the_settings_of_one_place(encrypted: Settings) -> None:
+    assert check(encrypted) == []
+    with Probe(encrypted) as probe:
+        closed = probe.round()
+    reader = kept_readers(SourceSettings.of(encrypted), 30.0)
+    assert reader.bus.partitions("__consumer_offsets") == set(range(len(closed.log)))
+
+
+@pytest.mark.kafka
+def test_a_certificate_that_is_not_trusted_is_one_sentence(encrypted: Settings) -> None:
+    kafka = encrypted.kafka.model_copy(update={"ssl_cafile": None})
+    problems = check(encrypted.model_copy(update={"kafka": kafka}))
+    assert len(problems) == 1
+    assert "certificate" in str(problems[0]).lower()
+    assert "\n" not in str(problems[0])

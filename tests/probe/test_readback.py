@@ -15,7 +15,7 @@ from streaming.events import Event, GroupEvent, encode
 from streaming.probe import RoundAbandonedError, readback
 from streaming.probe.deadline import Deadline
 from streaming.records import GroupObservation, Round, RoundClosed, RoundOpened
-from tests.job.source.made_events import record
+from tests.job.source.made_rounds import record
 from tests.probe.kafka.build import topic
 
 ROUNDS = TopicPartition("evenkeel.rounds", 0)

@@ -1,8 +1,16 @@
 from __future__ import annotations
 
+import os
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
-from streaming.process import LogFollower, logs_of
+import pytest
+
+from streaming.config import Settings, environment_of
+from streaming.exceptions import SetupError
+from streaming.process import ALERTER, JOB, LogFollower, are_held, hold_logs, logs_of, only_one
 
 
 def test_the_logs_lie_in_the_lake_or_here_when_it_is_no_folder() -> None:
@@ -39,3 +47,80 @@ def test_a_rotation_loses_nothing(tmp_path: Path) -> None:
     follower.poll()
     follower.poll()
     assert told == ["job     | before\n", "job     | last of the old\n", "job     | first of the new\n"]
+
+
+# Two programs of a kind on one machine: the second is refused as long as the first lives.
+
+
+_HOLDS = """
+import sys, time
+from streaming.process import only_one
+with only_one(*sys.argv[1:]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_9(tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    command = [sys.executable, "-c", _HOLDS, JOB, lake, "mine"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        told = rf"^Another job for the cluster 'mine' with the lake {lake} runs \(process {first.pid} on \S+\): stop"
+        with pytest.raises(SetupError, match=told), only_one(JOB, lake, "mine"):
+            pass
+        with only_one(ALERTER, lake, "mine"), only_one(JOB, lake, "yours"), only_one(JOB, f"{lake}2", "mine"):
+            pass
+        first.kill()
+        # Dead, and not yet collected by its parent.
+        os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
+        with only_one(JOB, lake, "mine"):
+            pass
+
+
+def test_a_second_job_says_in_one_sentence_who_works(tmp_path: Path) -> None:
+    settings = Settings(lake=str(tmp_path / "lake"), cluster="mine")
+    with only_one(JOB, settings.lake, settings.cluster):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "streaming.job"],
+            cwd=tmp_path,
+            env=os.environ | environment_of(settings),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("Another job for the cluster 'mine' with the lake ")
+    assert f"(process {os.getpid()} on " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_logs_of_up_are_this_users_alone_and_a_second_up_is_refused(tmp_path: Path) -> None:
+    logs = tmp_path / "lake" / "_logs" / "mine"
+    before = os.umask(0o022)
+    try:
+        with hold_logs(logs):
+            assert are_held(logs)
+            with pytest.raises(SetupError, match=r"^Another evenkeel up of this cluster runs"), hold_logs(logs):
+                pass
+    finally:
+        os.umask(before)
+    assert not are_held(logs)
+    rights = {p.relative_to(tmp_path).as_posix(): stat.S_IMODE(p.stat().st_mode) for p in tmp_path.rglob("*")}
+    assert rights == {
+        "lake": 0o755,
+        "lake/_logs": 0o755,
+        "lake/_logs/mine": 0o700,
+        "lake/_logs/mine/up.lock": 0o600,
+    }
+
+
+def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("a file")
+    with (
+        pytest.raises(SetupError, match=r"The folder .*/lake/_logs/c cannot be written \(Not a directory\)"),
+        hold_logs(tmp_path / "lake" / "_logs" / "c"),
+    ):
+        pass

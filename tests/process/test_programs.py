@@ -98,7 +98,8 @@ def test_of_a_program_that_dies_at_once_the_pauses_double_until_a_run_has_lasted
         programs.start(program_of("dies", code, str(tmp_path / "runs")))
         until(lambda: (tmp_path / "runs").exists() and (tmp_path / "runs").read_text().count("\n") == 4)
     starts = [float(line) for line in (tmp_path / "runs").read_text().splitlines()]
-    assert [int(after - before) for before, after in pairwise(starts)] == [1, 2, 4]
+    # (Longer on a busy machine.)
+    assert all(after - before >= pause for (before, after), pause in zip(pairwise(starts), (1, 2, 4), strict=True))
 
 
 def test_a_program_that_needs_a_person_after_it_was_up_is_down_and_rests(kept: Kept, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.oracle.java_members import JavaMembers
+from tests.oracle.java_classes import JavaMembers
 from tests.real_groups.party import RELEASE
 
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.groups.rows import LagRow
 from tests.java_tools import describe_groups
-from tests.oracle.java_members import JavaMembers
+from tests.oracle.java_classes import JavaMembers
 from tests.real_groups.followed import Followed, until
 
 __all__ = ["Party", "assert_as_the_tool_says", "make_topics"]

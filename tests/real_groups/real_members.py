@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streaming.demo.stage import QUIET_LIBRDKAFKA
-from tests.oracle.java_members import JavaMembers
+from tests.oracle.java_classes import JavaMembers
 from tests.oracle.members_process import MembersProcess
 
 __all__ = [

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 
 from streaming.groups.rows import GroupHealthRow
-from tests.oracle.java_members import JavaMembers
+from tests.oracle.java_classes import JavaMembers
 from tests.probe.witness import Cluster
 from tests.real_groups.both_modes import ONLY_THE_LOG, BothModes
 from tests.real_groups.followed import until

@@ -26,8 +26,7 @@ from streaming.groups.rows import ChurnRow
 from streaming.records import group_key
 from tests.conftest import Tell
 from tests.real_groups.followed import Followed
-from tests.real_groups.measured_churn import MeasuredGroup
-from tests.real_groups.ownership import unowned
+from tests.real_groups.measured_churn import MeasuredGroup, unowned
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_members import LIBRARIES
 

@@ -12,7 +12,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from streaming.offsets_log import partition_for
 from streaming.probe import RoundAbandonedError
-from tests.oracle.java_members import JavaMembers
+from tests.oracle.java_classes import JavaMembers
 from tests.oracle.members_process import MembersProcess
 from tests.pair_of_brokers import Pair
 from tests.probe.witness import Cluster

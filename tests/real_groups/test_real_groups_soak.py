@@ -32,7 +32,7 @@ from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.classic.membership import leader_counts, subscription_of
 from streaming.records import MembershipRecord
 from tests.conftest import Tell
-from tests.oracle.java_members import JavaMembers
+from tests.oracle.java_classes import JavaMembers
 from tests.oracle.members_process import MembersProcess
 from tests.probe.witness import Cluster
 from tests.real_groups.promises import broken

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from streaming.process import GuardedProcess
 from tests.java_tools import describe_share_group, share_consumer
-from tests.oracle.java_members import JavaMembers
+from tests.oracle.java_classes import JavaMembers
 from tests.real_groups.followed import Followed
 from tests.real_groups.party import Party, assert_as_the_tool_says, make_topics
 from tests.real_groups.streams_app import describe_streams_group, streams_members

@@ -17,7 +17,7 @@ from streaming.groups.classic.membership import subscription_of
 from streaming.probe import Probe
 from streaming.records import MembershipRecord, TopicObservation
 from tests.groups.build import Life, make_observation, make_topic
-from tests.oracle.java_members import JavaMembers
+from tests.oracle.java_classes import JavaMembers
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster, read_round
 from tests.real_groups.real_log import offsets_log

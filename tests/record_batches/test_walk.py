@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import importlib
 import io
+from collections.abc import Callable
 from random import Random
 
 import pytest
+import snappy
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from kafka.errors import CorruptRecordError, KafkaError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch
 
-from streaming.record_batches import FetchedBatch, Record, walk
+from streaming.record_batches import FetchedBatch, Record, decompressed, walk
 from tests.examples import examples
 from tests.record_batches.encoded import CODECS, Written, encoded, forged, varint
 
@@ -196,3 +200,60 @@ def test_no_record_comes_out_of_a_batch_that_is_broken_further_on() -> None:
 def test_a_large_batch_is_the_same_in_steps() -> None:
     data = encoded([(3 * delta, 5 + delta, b"k", b"v" * delta, []) for delta in range(9)], 4)
     assert ours(data) == kafkas(data)
+
+
+# Each codec as brokers and clients write it; whatever cannot be decompressed is one kind of error.
+
+
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+
+Packs = Callable[[bytes], bytes]
+
+
+def streamed_zstd(data: bytes) -> bytes:
+    """Compress like Java: the frame does not contain its size."""
+    stream = zstandard.ZstdCompressor().compressobj()
+    return bytes(stream.compress(data) + stream.flush())
+
+
+def raw_snappy(data: bytes) -> bytes:
+    return bytes(snappy.compress(data))
+
+
+WRITERS: list[tuple[int, Packs]] = [
+    (GZIP, gzip_encode),
+    (SNAPPY, snappy_encode),
+    (SNAPPY, raw_snappy),
+    (LZ4, lz4_encode),
+    (ZSTD, zstd_encode),
+    (ZSTD, streamed_zstd),
+]
+
+
+@given(st.binary(min_size=1, max_size=3_000), st.sampled_from([1, 300, 3_000]), st.sampled_from(WRITERS))
+def test_what_was_compressed_comes_back(piece: bytes, times: int, writer: tuple[int, Packs]) -> None:
+    codec, packs = writer
+    assert bytes(decompressed(codec, memoryview(packs(piece * times)))) == piece * times
+
+
+@pytest.mark.parametrize(("codec", "packs"), [(GZIP, gzip_encode), (ZSTD, zstd_encode), (ZSTD, streamed_zstd)])
+def test_several_members_and_frames_are_read_one_after_the_other(codec: int, packs: Packs) -> None:
+    assert bytes(decompressed(codec, memoryview(packs(b"one ") + packs(b"two")))) == b"one two"
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_a_codec_that_does_not_exist_is_corruption(codec: int) -> None:
+    with pytest.raises(CorruptRecordError, match=f"there is no codec {codec}"):
+        decompressed(codec, memoryview(b"anything"))
+
+
+@pytest.mark.parametrize(("codec", "packs"), WRITERS)
+@given(st.binary(max_size=60), st.integers(0, 2**32))
+def test_broken_bytes_are_corruption_and_nothing_else(codec: int, packs: Packs, junk: bytes, place: int) -> None:
+    body = packs(b"some bytes that come twice, some bytes that come twice")
+    at = place % len(body)
+    for broken in (body[:at], body[:at] + junk + body[at + len(junk) :], junk):
+        try:
+            decompressed(codec, memoryview(broken))
+        except CorruptRecordError:
+            continue

@@ -14,8 +14,13 @@ import os
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
@@ -25,20 +30,151 @@ from streaming.demo.journal import Journal
 from streaming.demo.run import LOOK_MS, folders_of, run_course, settings_of_demo
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.process import Program
+from streaming.tables import LakeReader
 from streaming.up import stop_signals
+from tests.rocketmq import recipes
 from tests.rocketmq.commands import Commands
 from tests.rocketmq.member import RocketMQMember
 from tests.rocketmq.servers import EmbeddedRocketMQ
-from tests.rocketmq.stories import (
-    BROKERS,
-    FIRST_PASS_S,
-    LOST_AT_S,
-    NAME_SERVERS,
-    QUEUES,
-    REGISTERS,
-    STORIES,
-    check_stories,
+
+BROKERS: Final = ("broker-a", "broker-b", "broker-c")
+NAME_SERVERS: Final = 2
+REGISTERS: Final = {"broker-c": (0,)}
+QUEUES: Final = 4
+"""Per topic, on each of its brokers."""
+
+FIRST_PASS_S: Final = 200.0
+"""A client id used twice is a finding after 150 s; then come some rounds and a batch, on a busy machine."""
+
+LOST_AT_S: Final = (60.0, 75.0)
+"""When the last member of `emails-lost-way` loses its way to `broker-b`, and finds it again. Long enough for two rounds
+and the 5 s of `member_lists_differ`; shorter than the ten rounds after which lag counts as stopped."""
+
+Players = Callable[..., AbstractContextManager[list[RocketMQMember]]]
+"""The members of a group while they play: from name servers, group and topic."""
+
+_OWNERS = frozenset({"doubly_held", "held_by_nobody"})
+_WHILE_FLIPPING = frozenset({"views_differ", "lag", "imbalance"})
+"""Owners that flip are right for moments, in which the rest counts."""
+
+_DURING_START = frozenset({"silence"})
+"""On a slow machine rounds are there before the job is: until it has caught up, the cluster is silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class RocketMQStory:
+    """One group and what must be said of it. Anything beyond what is named here is an error.
+
+    Attributes:
+        number: Its number; 0 for groups in which nothing is wrong.
+        group: The group.
+        topic: Its topic.
+        players: Its members.
+        found: Findings that it must have.
+        possible: Findings that it may have beside them.
+        alerts: Rules that must fire for it.
+        possible_alerts: Rules that may.
+        brokers: Brokers with queues of the topic.
+        asks: How many of the name servers its members know.
+        verdict: Its newest verdict, without a finding; None where owners are wrong to the end.
+    """
+
+    number: int
+    group: str
+    topic: str
+    players: Players
+    found: frozenset[str] = frozenset()
+    possible: frozenset[str] = frozenset()
+    alerts: frozenset[str] = frozenset()
+    possible_alerts: frozenset[str] = frozenset()
+    brokers: tuple[str, ...] = ("broker-a", "broker-b")
+    asks: int = 1
+    verdict: str | None = None
+
+
+_ONE = frozenset({"queue_owners"})
+"""One incident, one alert, with its reasons as evidence."""
+
+_FLIPS = frozenset({"idle_members", "rebalance_storm", *_OWNERS})
+
+STORIES: Final[tuple[RocketMQStory, ...]] = (
+    RocketMQStory(0, "billing", "orders", recipes.steady, verdict="identical"),
+    RocketMQStory(0, "price-board", "prices", recipes.a_group_that_broadcasts, verdict="not_applicable"),
+    RocketMQStory(
+        *(1, "invoices-two-strategies", "invoices", recipes.strategies_that_differ),
+        found=frozenset({"mixed_strategies", "split_brain", *_OWNERS}),
+        alerts=_ONE,
+    ),
+    RocketMQStory(
+        *(2, "stock-two-routes", "stock", recipes.a_name_server_that_knows_less),
+        found=frozenset({"route_differs", "member_lists_differ", "split_brain"}),
+        possible=_FLIPS,
+        alerts=_ONE,
+        possible_alerts=_WHILE_FLIPPING,
+        brokers=("broker-a", "broker-c"),
+        asks=2,
+    ),
+    RocketMQStory(
+        *(3, "clicks-one-broker", "clicks", partial(recipes.a_heartbeat_to_one_broker_only, away_from="broker-b")),
+        found=frozenset({"member_lists_differ", "split_brain"}),
+        possible=_FLIPS,
+        alerts=_ONE,
+        possible_alerts=_WHILE_FLIPPING,
+    ),
+    RocketMQStory(
+        *(4, "emails-lost-way", "emails", recipes.unhurried),
+        found=frozenset({"member_lists_differ"}),
+        verdict="identical",
+    ),
+    RocketMQStory(
+        *(5, "tills-same-id", "tills", recipes.one_client_id_twice),
+        found=frozenset({"held_by_nobody", "duplicate_client_id", "split_brain"}),
+        alerts=_ONE,
+    ),
 )
+
+
+def check_stories(reader: LakeReader) -> list[str]:
+    """One sentence for everything that is missing or too much."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in reader.rows("SELECT DISTINCT group_id, unnest(findings).finding AS finding FROM group_health"):
+        found[row["group_id"]].add(row["finding"])
+    fired: dict[str, set[str]] = defaultdict(set)
+    for row in reader.rows("SELECT DISTINCT group_id, rule FROM alerts WHERE state = 'firing'"):
+        fired[row["group_id"] or ""].add(row["rule"])
+    missing = [
+        f"story {story.number}: {sentence}"
+        for story in STORIES
+        for sentence in _check(reader, story, found[story.group], fired[story.group])
+    ]
+    known = {story.group for story in STORIES} | {""}
+    missing += [f"alerts of {group}, which is in no story: {sorted(fired[group])}" for group in fired.keys() - known]
+    if others := fired[""] - _DURING_START:
+        missing.append(f"alerts of the cluster: {', '.join(sorted(others))}")
+    if broken := reader.rows("SELECT reason FROM quarantine"):
+        missing.append(f"records that could not be read: {broken[0]['reason']}")
+    return missing
+
+
+def _check(reader: LakeReader, story: RocketMQStory, found: set[str], fired: set[str]) -> Iterator[str]:
+    for what, names, must, may in (
+        ("findings", found, story.found, story.possible),
+        ("alerts", fired, story.alerts, story.possible_alerts),
+    ):
+        if lacking := must - names:
+            yield f"{story.group} never had the {what} {', '.join(sorted(lacking))}"
+        if others := names - must - may:
+            yield f"{story.group} should not have had the {what} {', '.join(sorted(others))}"
+    rows = reader.rows("SELECT verdict, findings FROM group_health_current WHERE group_id = ?", [story.group])
+    if not rows:
+        yield f"group_health has no row of {story.group}"
+    for now in rows:
+        if story.verdict is not None and (now["verdict"] != story.verdict or now["findings"]):
+            yield f"{story.group} should end {story.verdict}, without a finding: {now['verdict']}, {now['findings']}"
+    listed = reader.rows("SELECT DISTINCT broker FROM broker_members_current WHERE group_id = ?", [story.group])
+    if unlisted := set(story.brokers) - {row["broker"] for row in listed}:
+        yield f"broker_members has no list of {', '.join(sorted(unlisted))} for {story.group}"
+
 
 _FRAME_S = 40
 """Beside the stories: the start of the programs, the last rounds and batches."""

@@ -12,8 +12,7 @@ from streaming.demo.run import _settings as settings_of_kafka_demo
 from streaming.exceptions import SetupError
 from streaming.places import shipped
 from streaming.tables import table_named
-from tests.rocketmq.demo import demo_settings
-from tests.rocketmq.stories import REGISTERS, STORIES
+from tests.rocketmq.demo import REGISTERS, STORIES, demo_settings
 
 
 def test_groups_and_topics_are_unique_and_only_one_story_has_name_servers_that_differ() -> None:

@@ -15,9 +15,8 @@ from streaming.config import load_settings
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
-from tests.dashboards.made_events import add_events
+from tests.dashboards.made_events import add_events, add_load
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
-from tests.dashboards.made_load import add_load
 from tests.serve.client import Answer, ask
 
 

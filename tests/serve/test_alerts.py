@@ -17,8 +17,7 @@ from streaming.config import AlertSettings, Settings
 from streaming.process import lease_of
 from streaming.tables import in_memory
 from tests.alerts.build import DRIFT, Writer
-from tests.alerts.elsewhere import lease_elsewhere
-from tests.alerts.living import drifted
+from tests.alerts.living import drifted, lease_elsewhere
 from tests.alerts.receiver import Receiver
 from tests.serve.running import running
 

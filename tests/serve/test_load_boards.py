@@ -14,8 +14,8 @@ from dashboards import Site
 from dashboards.format import DASH
 from streaming.config import Owner
 from streaming.maintain import Maintainer
+from tests.dashboards.made_events import BUSY, NOBODYS
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
-from tests.dashboards.made_load import BUSY, NOBODYS
 from tests.serve.conftest import Served
 from tests.serve.seen import shown, text_of
 

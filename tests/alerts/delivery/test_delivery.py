@@ -4,19 +4,67 @@ from __future__ import annotations
 
 import socket
 import time
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from streaming.alerts import open_targets, send_test
-from streaming.config import AlertSettings
+from streaming.alerts import Alerter, open_targets, send_test
+from streaming.config import AlertSettings, JobSettings, Settings
 from streaming.exceptions import SetupError
-from tests.alerts.build import DRIFT, rules
-from tests.alerts.delivery.delivered import Lake, until_idle
+from streaming.tables import LakeReader
+from tests.alerts.build import DRIFT, Writer, rules
 from tests.alerts.receiver import Receiver
+from tests.alerts.services import Services
 
 pytestmark = pytest.mark.turn(6)
+
+
+def _verdict(group: str, verdict: str) -> dict[str, Any]:
+    return {"group_id": group, "verdict": verdict, "decision": 1}
+
+
+class Lake:
+    """A lake with present rounds, and alerters on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.writer = Writer(folder)
+        self.rules = rules(folder, DRIFT)
+        self._round = (round(time.time() * 1000) - 1_800_000_000_000) // 10_000
+
+    def write(self, **verdicts: str) -> None:
+        self._round += 1
+        self.writer.write(self._round, {"drift": [_verdict(group, verdict) for group, verdict in verdicts.items()]})
+
+    def settings(self, **targets: str) -> Settings:
+        alerts = AlertSettings(targets=targets, poll_ms=100, rules=self.folder / "alerts.yaml")
+        return Settings(cluster="c", lake=self.writer.root, alerts=alerts, job=JobSettings())
+
+    @contextmanager
+    def alerter(self, **targets: str) -> Iterator[Alerter]:
+        settings = self.settings(**targets)
+        with Alerter(settings, self.rules, open_targets(settings)) as alerter:
+            yield alerter
+
+    def deliveries(self, target: str) -> list[tuple[str, str, int | None, str | None]]:
+        rows = LakeReader(self.writer.root).rows(
+            "SELECT outcome, state, attempt, reason FROM alert_deliveries WHERE target = ? AND outcome <> 'added' "
+            "ORDER BY attempt_time, attempt",
+            [target],
+        )
+        return [(row["outcome"], row["state"], row["attempt"], row["reason"]) for row in rows]
+
+
+def until_idle(alerter: Alerter) -> None:
+    deadline = time.monotonic() + 60
+    while not alerter.idle and time.monotonic() < deadline:
+        alerter.wake.wait(1)
+        alerter.wake.clear()
+        alerter.poll()
 
 
 def _closed_port() -> int:
@@ -197,3 +245,37 @@ def test_targets_come_from_a_file_too(tmp_path: Path) -> None:
     assert "hunter2secret" not in str(error.value)
     with pytest.raises(SetupError, match="cannot be read"):
         AlertSettings(targets_file=tmp_path / "nowhere").all_targets()
+
+
+# Many simultaneous alerts are a few messages; an interruption loses none.
+
+
+_CHAT = f"discord://{'4' * 24}/{'t' * 64}"
+
+
+def _chat(services: Services) -> list[str]:
+    return [request.json["content"].split("\r\n")[0] for request in services.requests if request.host == "discord.com"]
+
+
+def _rows(lake: Lake, target: str) -> Counter[tuple[str, str]]:
+    return Counter((outcome, state) for outcome, state, *_ in lake.deliveries(target))
+
+
+def test_a_restart_in_the_middle_of_a_storm_sends_only_what_has_no_row(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.rules = rules(tmp_path, DRIFT, DRIFT.replace("name: drift", "name: seen").replace("critical", "warning"))
+    lake.write(**dict.fromkeys((f"g{n}" for n in range(500)), "drifted"))
+    # The first message is taken, the second refused; then the process ends.
+    with Services(204, 500) as services, lake.alerter(chat=_CHAT) as alerter:
+        alerter.poll()
+        while len(services.requests) < 2:
+            assert alerter.wake.wait(60)
+            alerter.wake.clear()
+            alerter.poll()
+    assert _chat(services)[0] == "[firing] drift: 500 alerts (critical)"
+    assert _rows(lake, "chat") == {("delivered", "firing"): 500, ("failed", "firing"): 1}
+    with Services() as services, lake.alerter(chat=_CHAT) as alerter:
+        alerter.poll()
+        until_idle(alerter)
+    assert _chat(services) == ["[firing] seen: 500 alerts (warning)"]
+    assert _rows(lake, "chat") == {("delivered", "firing"): 1_000, ("failed", "firing"): 1}

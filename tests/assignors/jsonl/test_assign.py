@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from assignors import Group, Library, assign, from_pairs, same, to_pairs
 from assignors.brokers import assign_on_server
 from assignors.clients.sticky.claims import write_sticky
-from assignors.jsonl import assign_line, write_client_line, write_server_line
+from assignors.jsonl import assign_line, what_if_line, write_client_line, write_server_line
 from assignors.jsonl.lines import ClientLine, ServerLine, read
 from tests.assignors.random_groups import random_group, random_racks
 from tests.assignors.random_server_groups import random_server_group
@@ -219,3 +222,23 @@ def test_a_group_of_a_broker_is_read_as_it_was_written() -> None:
 
 def test_a_strategy_of_the_user_s_own_has_no_library() -> None:
     assert "library" not in write_client_line("mine", Group((), {}), Library("custom"))
+
+
+# The lines of docs/tools.md for assign and what-if, answered unchanged.
+
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "tools.md").read_text("utf-8")
+EXAMPLES = re.findall(r"^    \$ echo '(.*)' \| evenkeel (assign|what-if)\n    (.*)$", PAGE, re.MULTILINE)
+
+
+def test_there_are_examples_of_every_kind() -> None:
+    assert [command for _, command, _ in EXAMPLES] == ["assign", "assign", "assign", "what-if"]
+
+
+@pytest.mark.parametrize(("line", "command", "answer"), EXAMPLES)
+def test_an_example_is_answered_as_the_page_says(line: str, command: str, answer: str) -> None:
+    question: Any = msgspec.json.decode(line)
+
+    told = assign_line(question) if command == "assign" else what_if_line(question)
+
+    assert msgspec.json.encode(told).decode() == answer

@@ -14,7 +14,7 @@ from streaming.events import GroupEvent, encode
 from streaming.job.source import SourceSettings
 from streaming.offsets_log import partition_for
 from streaming.records import GroupObservation, RoundClosed, RoundOpened
-from tests.job.source.made_events import record, topic
+from tests.job.source.made_rounds import record, topic
 
 CLUSTER = "test"
 

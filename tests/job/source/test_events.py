@@ -30,8 +30,7 @@ from streaming.records import (
     decode_closed_rounds,
     encode_inputs,
 )
-from tests.job.source.made_events import LOG, event_round, group, record, topic
-from tests.job.source.made_rounds import CLUSTER, at, closed
+from tests.job.source.made_rounds import CLUSTER, LOG, at, closed, event_round, group, record, topic
 
 
 @dataclass

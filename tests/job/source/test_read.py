@@ -36,8 +36,8 @@ from streaming.records import (
     partition_key,
 )
 from streaming.tables import table_named, to_arrow
-from tests.benchmarks.log_records import group_key as commit_group_key
-from tests.benchmarks.log_records import group_value
+from tests.benchmarks.made_groups import group_key as commit_group_key
+from tests.benchmarks.made_groups import group_value
 from tests.job.source.fake_probe import commit_key, commit_value
 from tests.job.source.fake_reader import FakeReader, both
 from tests.offsets_log import written

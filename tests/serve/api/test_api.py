@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from assignors.jsonl import assign_line
 from streaming.groups.verdict_inputs import pack_line
@@ -19,6 +22,7 @@ from streaming.serve.api.listings import LISTINGS, Listing
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.client import Answer
 from tests.serve.conftest import Served
+from tests.serve.texts import TEXTS
 
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
@@ -233,3 +237,33 @@ def test_an_explanation_has_every_topic_that_a_group_of_rocketmq_decides_on(
     ]  # fmt: skip
     assert served.get(f"{target}&partition=billing/1").status == 404
     assert served.get(f"{target}&partition=bills/0").status == 404
+
+
+# Any path and any parameters: no failure of the server, and no answer that takes long.
+
+
+# A thousand times what such an answer takes: only what hangs is slow.
+_LONG_S = 20
+
+NAMES = ("cluster", "group", "topic", "status", "verdict", "since", "limit", "cursor", "mode", "nonsense")
+
+PATHS = st.one_of(
+    st.sampled_from([f"{PREFIX}/{listing.name}" for listing in LISTINGS]),
+    st.sampled_from(["/", "/metrics", "/metrics/kminion", f"{PREFIX}/openapi.json"]),
+    TEXTS.map(lambda text: f"{PREFIX}/groups/{text}"),
+    TEXTS.map(lambda text: f"/metrics/{text}"),
+    st.tuples(
+        st.sampled_from(["consumer", "topic"]), TEXTS, st.sampled_from(["", "/status", "/lag", "/consumers"])
+    ).map(lambda parts: f"/v3/kafka/{CLUSTER}/{parts[0]}/{parts[1]}{parts[2]}"),
+    TEXTS.map(lambda text: f"/v3/kafka/{text}/consumer"),
+    TEXTS.map(lambda text: f"/{text}"),
+)
+
+
+@given(path=PATHS, parameters=st.lists(st.tuples(st.one_of(st.sampled_from(NAMES), TEXTS), TEXTS), max_size=4))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_request_fails_the_server(served: Served, path: str, parameters: list[tuple[str, str]]) -> None:
+    began = time.monotonic()
+    answer = served.get(f"{path}?{'&'.join(f'{name}={value}' for name, value in parameters)}")
+    assert answer.status < 500
+    assert time.monotonic() - began < _LONG_S
