@@ -108,7 +108,7 @@ def test_small_files_of_any_table_become_one_with_the_same_rows(
     lake: DeltaLake, writer: Writer, names: set[str]
 ) -> None:
     written = {"source_rows": 1, "definition": DEFINITION, "hour": TODAY * DAY_MS}
-    for number in range(3):
+    for number in range(2):
         for name in names:
             writer.append(name, row(name, 0, number, **written))
     before = {name: rows_of(lake, name) for name in names}

@@ -250,6 +250,7 @@ def test_a_share_group_has_its_members_state_and_partitions_and_no_verdict(
         assert {row.verdict for row in followed.drift(group).values()} == {"not_applicable"}
 
 
+@pytest.mark.nightly
 def test_a_streams_group_has_the_lag_and_tasks_of_the_broker_and_no_verdict(
     bootstrap: str, unique: str, tmp_path: Path
 ) -> None:
