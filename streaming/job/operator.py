@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pyspark import TaskContext
+
 from streaming.config import RocketMQStrategy, Settings, strategy_of
 from streaming.groups import (
     Allocation,
@@ -57,7 +59,8 @@ PackedState = tuple[int, bytes]
 # Here, because a worker imports this module before it reads its stream.
 install()
 # After each task a worker collects garbage, and would look through all that it has imported: 60 ms of processor time.
-gc.freeze()
+if TaskContext.get() is not None:
+    gc.freeze()
 
 
 def group_config(settings: Settings, incarnations: Incarnations | None = None) -> GroupConfig:
