@@ -2,7 +2,7 @@
 
 A cause is a change between the previous decision and this one that makes a group decide again. It is listed only if log
 and rounds prove that it happened. Where two causes leave the same bytes, the cause is the word that is true of both
-(`MEMBER_GONE`), and where nothing is left, it is `REJOINED` or `UNKNOWN`. docs/causes.md has what can be known at all.
+(`member_gone`), and where nothing is left, it is `rejoined` or `unknown`. docs/causes.md has what can be known at all.
 """
 
 from __future__ import annotations
@@ -10,62 +10,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from streaming.groups.rows import Cause
 from streaming.records import CoordinatorMove
 from streaming.terminal import counted
 
-MIGRATION: Final = "migration"
-MEMBER_JOINED: Final = "member_joined"
-MEMBER_LEFT: Final = "member_left"
-MEMBER_SILENT: Final = "member_silent"
-MEMBER_GONE: Final = "member_gone"
-STATIC_REPLACEMENT: Final = "static_replacement"
-SUBSCRIPTION_CHANGED: Final = "subscription_changed"
-PARTITIONS_CHANGED: Final = "partitions_changed"
-METADATA_STALE: Final = "metadata_stale"
-RACKS_CHANGED: Final = "racks_changed"
-STRATEGY_CHANGED: Final = "strategy_changed"
-HANDOVER: Final = "handover"
-REJOINED: Final = "rejoined"
-UNFINISHED_GENERATIONS: Final = "unfinished_generations"
-COORDINATOR_MOVED: Final = "coordinator_moved"
-MEMBER_FROZEN: Final = "member_frozen"
-BROKER_DOWN: Final = "broker_down"
-BROKER_UP: Final = "broker_up"
-BROKER_ADDED: Final = "broker_added"
-NAME_SERVER_DIFFERS: Final = "name_server_differs"
-MEMBER_LISTS_CHANGED: Final = "member_lists_changed"
-SETTLED: Final = "settled"
-UNKNOWN: Final = "unknown"
-
-CAUSES: Final = (
-    MIGRATION,
-    MEMBER_JOINED,
-    MEMBER_LEFT,
-    MEMBER_SILENT,
-    MEMBER_GONE,
-    STATIC_REPLACEMENT,
-    SUBSCRIPTION_CHANGED,
-    PARTITIONS_CHANGED,
-    METADATA_STALE,
-    RACKS_CHANGED,
-    STRATEGY_CHANGED,
-    HANDOVER,
-    REJOINED,
-    UNFINISHED_GENERATIONS,
-    COORDINATOR_MOVED,
-    MEMBER_FROZEN,
-    BROKER_DOWN,
-    BROKER_UP,
-    BROKER_ADDED,
-    NAME_SERVER_DIFFERS,
-    MEMBER_LISTS_CHANGED,
-    SETTLED,
-    UNKNOWN,
-)
+CauseWord = Literal[
+    "migration",
+    "member_joined",
+    "member_left",
+    "member_silent",
+    "member_gone",
+    "static_replacement",
+    "subscription_changed",
+    "partitions_changed",
+    "metadata_stale",
+    "racks_changed",
+    "strategy_changed",
+    "handover",
+    "rejoined",
+    "unfinished_generations",
+    "coordinator_moved",
+    "member_frozen",
+    "broker_down",
+    "broker_up",
+    "broker_added",
+    "name_server_differs",
+    "member_lists_changed",
+    "settled",
+    "unknown",
+]
 """All causes, in the order in which a row lists them."""
+
+CAUSES: Final[tuple[CauseWord, ...]] = get_args(CauseWord)
 
 MEMBERS_SHOWN: Final = 5
 """Members named by one cause; `count` has all of them. `joined` and `left` name the others: a group of 2,000 members
@@ -96,17 +74,17 @@ class TopicChange(NamedTuple):
     members: tuple[str, ...] = ()
 
 
-def cause(kind: str, evidence: str, *, before: str | None = None, after: str | None = None) -> Cause:
+def cause(kind: CauseWord, evidence: str, *, before: str | None = None, after: str | None = None) -> Cause:
     """A cause that concerns neither single members nor a topic."""
     return Cause(kind, evidence, None, (), None, _short(before), _short(after))
 
 
-def of_members(kind: str, members: Sequence[str], evidence: str) -> list[Cause]:
+def of_members(kind: CauseWord, members: Sequence[str], evidence: str) -> list[Cause]:
     """One cause for all these members; none if there are no members."""
     return [Cause(kind, evidence, len(members), _shown(members), None, None, None)] if members else []
 
 
-def of_topics(kind: str, changes: Iterable[TopicChange], evidence: str) -> list[Cause]:
+def of_topics(kind: CauseWord, changes: Iterable[TopicChange], evidence: str) -> list[Cause]:
     """One cause per topic, by name; beyond `TOPICS_SHOWN` one more that counts the other topics."""
     ordered = sorted(changes)
     found = [
@@ -135,7 +113,7 @@ def coordinator_moved(before: int, after: int) -> list[Cause]:
         "the log partition of the group has a newer leader epoch: its coordinator was elected again, or (KRaft before "
         "3.6) a replica fell out of sync"
     )
-    return [cause(COORDINATOR_MOVED, evidence, before=str(before), after=str(after))]
+    return [cause("coordinator_moved", evidence, before=str(before), after=str(after))]
 
 
 def moved_by_brokers(causes: tuple[Cause, ...], moves: Sequence[CoordinatorMove]) -> tuple[Cause, ...]:
@@ -150,7 +128,7 @@ def moved_by_brokers(causes: tuple[Cause, ...], moves: Sequence[CoordinatorMove]
         The causes with `broker_down` and `broker_up` in place of `coordinator_moved`; the same value if no round has
         seen a reason.
     """
-    moved = next((one for one in causes if one.cause == COORDINATOR_MOVED), None)
+    moved = next((one for one in causes if one.cause == "coordinator_moved"), None)
     if moved is None or moved.before is None or moved.after is None:
         return causes
     first, last = int(moved.before), int(moved.after)
@@ -165,19 +143,19 @@ def moved_by_brokers(causes: tuple[Cause, ...], moves: Sequence[CoordinatorMove]
                 f"broker {move.before} coordinated the group, and round {move.gone_round} did not have it any more; "
                 f"broker {move.after} took over ({epochs})"
             )
-            found.append(cause(BROKER_DOWN, evidence, **nodes))
+            found.append(cause("broker_down", evidence, **nodes))
         elif move.back_since is not None:
             evidence = (
                 f"broker {move.after} is in the rounds since {_utc(move.back_since)} and took over from broker "
                 f"{move.before}, which was up ({epochs})"
             )
-            found.append(cause(BROKER_UP, evidence, **nodes))
+            found.append(cause("broker_up", evidence, **nodes))
     return causes_in_order([*(one for one in causes if one is not moved), *found]) if found else causes
 
 
 def newest_epoch(causes: tuple[Cause, ...]) -> int:
     """Leader epoch at a decision whose coordinator moved for a reason that is not known; -1 for any other."""
-    moved = next((one for one in causes if one.cause == COORDINATOR_MOVED), None)
+    moved = next((one for one in causes if one.cause == "coordinator_moved"), None)
     return -1 if moved is None or moved.after is None else int(moved.after)
 
 

@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from streaming.groups.causes import MEMBER_GONE, MEMBER_LEFT, MEMBER_SILENT, of_members
+from streaming.groups.causes import of_members
 from streaming.groups.classic.state import CLOCK_WENT_BACK, ClassicDecision
 from streaming.groups.context import Context
 from streaming.groups.lag.state import PartitionState
@@ -209,7 +209,7 @@ def departures(state: GroupState, past: Past, record: MembershipRecord, left: Co
     found = []
     if by_request:
         found += of_members(
-            MEMBER_LEFT,
+            "member_left",
             [one.member for one in by_request],
             f"joined or committed within {_s(max(one.quiet for one in by_request))} before the join phase completed, "
             f"and no rebalance had begun {_s(max(one.rebalancing for one in by_request))} before; the session timeout "
@@ -218,13 +218,13 @@ def departures(state: GroupState, past: Past, record: MembershipRecord, left: Co
         )
     if silent:
         found += of_members(
-            MEMBER_SILENT,
+            "member_silent",
             [one.member for one in silent],
             f"committed nothing for {_s(min(one.quiet for one in silent))}, and was a member while records waited in "
             f"its partitions for {_s(min(one.waited for one in silent))}; the session timeout is "
             f"{_s(max(one.session for one in silent))}",
         )
-    return [*found, *of_members(MEMBER_GONE, [one.member for one in others], _SEEN if record.seen else _LOGGED)]
+    return [*found, *of_members("member_gone", [one.member for one in others], _SEEN if record.seen else _LOGGED)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streaming.groups.causes import (
-    HANDOVER,
-    MEMBER_JOINED,
-    METADATA_STALE,
-    MIGRATION,
-    PARTITIONS_CHANGED,
-    RACKS_CHANGED,
-    REJOINED,
-    STATIC_REPLACEMENT,
-    STRATEGY_CHANGED,
-    SUBSCRIPTION_CHANGED,
-    UNFINISHED_GENERATIONS,
-    UNKNOWN,
     TopicChange,
     cause,
     causes_in_order,
@@ -119,33 +107,37 @@ def classic_causes(
     """
     if past.kind == "created":
         return ()
-    found = of_members(MEMBER_JOINED, joined or (), "not in the previous decision")
+    found = of_members("member_joined", joined or (), "not in the previous decision")
     if past.kind == "migration":
-        return causes_in_order([cause(MIGRATION, "the group was downgraded from the KIP-848 protocol"), *found, *gone])
+        return causes_in_order(
+            [cause("migration", "the group was downgraded from the KIP-848 protocol"), *found, *gone]
+        )
     if past.before is None:
-        return causes_in_order(found) if past.known else (cause(UNKNOWN, "the decision before it is not known"),)
+        return causes_in_order(found) if past.known else (cause("unknown", "the decision before it is not known"),)
     replaced = of_members(
-        STATIC_REPLACEMENT,
+        "static_replacement",
         [r.new_member_id for r in change.replaced],
         "a static member came back under another member id",
     )
     if past.kind == "static_replacement":
-        return causes_in_order(replaced) or (cause(UNKNOWN, "the record of the same generation was written again"),)
+        return causes_in_order(replaced) or (cause("unknown", "the record of the same generation was written again"),)
     before, follows = past.before, change.follows.owners if change.follows is not None else {}
     found += [*gone, *replaced, *_of_topics(state, record, before, change, follows)]
     if before.protocol is not None and record.protocol is not None and before.protocol != record.protocol:
         evidence = "the selected protocol is another one"
-        found.append(cause(STRATEGY_CHANGED, evidence, before=before.protocol, after=record.protocol))
+        found.append(cause("strategy_changed", evidence, before=before.protocol, after=record.protocol))
     if follows:
         were = "was" if len(follows) == 1 else "were"
         evidence = f"{counted(len(follows), 'partition')} that the previous decision freed {were} to be given on"
-        found.append(cause(HANDOVER, evidence))
+        found.append(cause("handover", evidence))
     if not found and not record.members:
-        found.append(cause(UNKNOWN, "the group was empty before, too: members came and went in between"))
+        found.append(cause("unknown", "the group was empty before, too: members came and went in between"))
     elif not found:
-        found.append(cause(REJOINED, "the same members with the same subscriptions joined again"))
+        found.append(cause("rejoined", "the same members with the same subscriptions joined again"))
     if past.skipped:
-        found.append(cause(UNFINISHED_GENERATIONS, f"{past.skipped} generations in between left no record in the log"))
+        found.append(
+            cause("unfinished_generations", f"{past.skipped} generations in between left no record in the log")
+        )
     return causes_in_order([*found, *coordinator_moved(before.leader_epoch, record.leader_epoch)])
 
 
@@ -160,7 +152,7 @@ def _of_topics(
     staying = now.keys() & was.keys()
     if any(was[member] != now[member] for member in staying):
         yield from of_topics(
-            SUBSCRIPTION_CHANGED,
+            "subscription_changed",
             subscription_changes({m: was[m] for m in staying}, {m: of for m, of in now.items() if m in staying}),
             "members changed their subscriptions: how many of those that stayed subscribe to it",
         )
@@ -175,7 +167,7 @@ def _of_topics(
         for topic in both & earlier.keys() & racks.keys()
         if earlier[topic] != racks[topic]
     ]
-    yield from of_topics(RACKS_CHANGED, others, "rounds showed other racks of its replicas, and members have racks")
+    yield from of_topics("racks_changed", others, "rounds showed other racks of its replicas, and members have racks")
 
 
 def _of_counts(state: GroupState, counts: Mapping[str, tuple[int, int]]) -> Iterable[Cause]:
@@ -193,9 +185,9 @@ def _of_counts(state: GroupState, counts: Mapping[str, tuple[int, int]]) -> Iter
         # that the topic itself was created or became smaller.
         elif 0 < first < second or shown == 0 == first or (second < first and is_confirmed):
             changed.append(change)
-    yield from of_topics(PARTITIONS_CHANGED, changed, "partitions that the leaders assigned")
+    yield from of_topics("partitions_changed", changed, "partitions that the leaders assigned")
     yield from of_topics(
-        METADATA_STALE, stale, "the previous leader did not know the partition count that a round had shown by then"
+        "metadata_stale", stale, "the previous leader did not know the partition count that a round had shown by then"
     )
 
 

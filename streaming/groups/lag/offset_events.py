@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from streaming.groups.kind import FindingAtRound, finding_of
-from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import DeletedOffsets, PartitionState
 from streaming.groups.state import GroupState, TopicState
 from streaming.records import TopicObservation
@@ -31,7 +30,7 @@ _DATA_LOST = "data_lost"
 _OTHER_TOPIC = ""
 
 # Lag statuses of partitions whose offset may be below where it was.
-TELLING = frozenset({REWOUND, UNKNOWN})
+TELLING = frozenset({"rewound", "unknown"})
 
 # The tables' default heartbeat, long enough to be noticed by people who look only now and then.
 _SHOWN_MS = 600_000
@@ -128,7 +127,7 @@ def findings_of_offsets(state: GroupState, time: int, events: OffsetEvents) -> l
     ]
     told = (
         (RECREATED, "deleted and created again", recreated),
-        (REWOUND, "committed offsets went back", rewound),
+        ("rewound", "committed offsets went back", rewound),
         (_DATA_LOST, "deleted before the group committed past it", lost),
         (_OFFSET_DELETED, "committed offsets were deleted or expired", gone),
     )

@@ -12,7 +12,7 @@ after one.
 from __future__ import annotations
 
 from array import array
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from streaming.groups.context import Context
 from streaming.groups.lag.oldest_unread import Unread
@@ -21,17 +21,10 @@ from streaming.groups.rows import MOST, LagRow, split
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 
-OK = "ok"
-NO_COMMIT = "no_commit"
-UNKNOWN = "unknown"
-AHEAD = "ahead"
-REWOUND = "rewound"
-FALLING_BEHIND = "falling_behind"
-STALLED = "stalled"
-STOPPED = "stopped"
-
-STATUSES = (OK, NO_COMMIT, AHEAD, UNKNOWN, REWOUND, FALLING_BEHIND, STALLED, STOPPED)
+LagStatus = Literal["ok", "no_commit", "ahead", "unknown", "rewound", "falling_behind", "stalled", "stopped"]
 """From harmless to bad; a group's status is that of its worst partition."""
+
+STATUSES: Final[tuple[LagStatus, ...]] = get_args(LagStatus)
 
 OFFSETS_BLOCKED = "offsets_blocked"
 """Why lag is unknown while an open transaction blocks the offsets log."""
@@ -228,7 +221,7 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
     state.sampled_commits = 0
 
 
-def lag_status(state: PartitionState, measured: Measured) -> str:
+def lag_status(state: PartitionState, measured: Measured) -> LagStatus:
     """The lag status of one partition by its newest rounds: the worst of these that applies.
 
     - `stopped`: there has been lag without a commit for at least ten rounds and longer than the group's rhythm allows.
@@ -243,23 +236,23 @@ def lag_status(state: PartitionState, measured: Measured) -> str:
     """
     lag = measured.lag
     if lag is None:
-        return NO_COMMIT if measured.reason == "no_commit" else UNKNOWN
+        return "no_commit" if measured.reason == "no_commit" else "unknown"
     if measured.ahead_by:
-        return AHEAD
+        return "ahead"
     # Called once per partition and round, so it does no more work than needed.
     trend = state.trend
     if lag > MARKER:
         if trend.rounds >= WINDOW:
             limit = longest_wait(state.rhythm)
             if limit is not None and trend.waited > limit:
-                return STOPPED
+                return "stopped"
         if trend.stood >= WINDOW - 1:
-            return STALLED
+            return "stalled"
         if trend.run >= WINDOW and 2 * trend.grew.bit_count() > WINDOW - 1:
             grown, arrived = trend.left - trend.run_lag, trend.end - trend.run_end
             if grown * (trend.run - 1) > _GROWN_ROUNDS * arrived:
-                return FALLING_BEHIND
-    return REWOUND if lag and trend.high > state.committed else OK
+                return "falling_behind"
+    return "rewound" if lag and trend.high > state.committed else "ok"
 
 
 def row(
@@ -269,7 +262,7 @@ def row(
     observation: GroupObservation,
     state: PartitionState,
     measured: Measured,
-    status: str,
+    status: LagStatus,
     unread: Unread,
     *,
     subscribed: bool,

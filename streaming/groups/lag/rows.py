@@ -245,7 +245,7 @@ class _Round:
         partition: int,
         known: PartitionState,
         measured: lag.Measured,
-        status: str,
+        status: lag.LagStatus,
         unread: Unread,
         owner: OwningMember | None,
         subscribed: bool,
@@ -253,7 +253,7 @@ class _Round:
         """Write the partition's row if it has changed, or if the last one is a heartbeat old."""
         self._state.commits += known.commits
         reason = self._rules.untold.get(topic, measured.reason)
-        if reason == lag.NO_COMMIT:
+        if reason == "no_commit":
             reason = self._rules.kept_by_members or reason
         says = (
             known.committed if known.committed >= 0 else -1,
@@ -329,7 +329,7 @@ def end_partition(
             observation,
             known,
             lag.Measured(known.committed, -1, -1, -1, "ended"),
-            lag.UNKNOWN,
+            "unknown",
             oldest_unread.UNKNOWN,
             subscribed=subscribed,
             owner=None,

@@ -37,7 +37,7 @@ from typing import Final, NamedTuple
 
 from streaming.groups.lag.offset_events import OffsetEvents
 from streaming.groups.lag.oldest_unread import LAG_UNKNOWN, UNCERTAIN_TIME, Unread
-from streaming.groups.lag.partitions import RANKS, Measured
+from streaming.groups.lag.partitions import RANKS, LagStatus, Measured
 from streaming.groups.rows import MOST
 from streaming.records import TopicRetention
 
@@ -164,7 +164,7 @@ class Totals:
     loss: DataLoss = field(default_factory=DataLoss)
     events: OffsetEvents = field(default_factory=lambda: OffsetEvents({}, {}, Counter(), Counter()))
 
-    def add(self, measured: Measured, status: str, code: int) -> None:
+    def add(self, measured: Measured, status: LagStatus, code: int) -> None:
         """Add one partition; `code` stands for it and no other, 0 if its lag is not known."""
         self.partitions += 1
         self.fingerprint = (self.fingerprint * 31 + code) & MOST if code else self.fingerprint

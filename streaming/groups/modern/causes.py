@@ -18,14 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streaming.groups.causes import (
-    MEMBER_GONE,
-    MEMBER_JOINED,
-    MIGRATION,
-    PARTITIONS_CHANGED,
-    STRATEGY_CHANGED,
-    SUBSCRIPTION_CHANGED,
-    UNFINISHED_GENERATIONS,
-    UNKNOWN,
     TopicChange,
     cause,
     causes_in_order,
@@ -58,12 +50,12 @@ def modern_causes(
         migrated: The group was a classic one until now.
         skipped: Epochs without a target; None if unknown.
     """
-    joined = of_members(MEMBER_JOINED, decision.joined or (), "not in the previous decision")
+    joined = of_members("member_joined", decision.joined or (), "not in the previous decision")
     gone = _gone(decision, before.away if before is not None else {})
     if migrated:
-        return causes_in_order([cause(MIGRATION, "the group was upgraded to the KIP-848 protocol"), *joined, *gone])
+        return causes_in_order([cause("migration", "the group was upgraded to the KIP-848 protocol"), *joined, *gone])
     if decision.joined is None or before is None:
-        return (cause(UNKNOWN, "the decision before it is not known"),)
+        return (cause("unknown", "the decision before it is not known"),)
     found = [*joined, *gone]
     evidence = "the log shows no change of members, subscriptions or topics"
     if decision.group_type == STREAMS:
@@ -71,7 +63,7 @@ def modern_causes(
     elif not decision.became_empty:
         was, now = _subscriptions(decision, before, group)
         found += of_topics(
-            SUBSCRIPTION_CHANGED,
+            "subscription_changed",
             subscription_changes(was, now),
             "members changed their subscriptions: how many of those that stayed subscribe to it",
         )
@@ -80,16 +72,16 @@ def modern_causes(
             before.metadata_hash != 0 or not counts_in((decision.before or {}).values())
         )
         changed = _changed_counts(decision, before, names, was, now, hashed=hashed)
-        found += of_topics(PARTITIONS_CHANGED, changed, "the metadata of the topics changed, and its partitions did")
+        found += of_topics("partitions_changed", changed, "the metadata of the topics changed, and its partitions did")
         if hashed:
             evidence = "the brokers' hash of the topics' metadata changed, and the targets do not show how"
         if len(before.asked) == len(decision.assignors) == 1 and before.asked != decision.assignors:
             (first,), (second,) = before.asked, decision.assignors
-            found.append(cause(STRATEGY_CHANGED, "most members ask for another assignor", before=first, after=second))
+            found.append(cause("strategy_changed", "most members ask for another assignor", before=first, after=second))
     if not found:
-        found.append(cause(UNKNOWN, evidence))
+        found.append(cause("unknown", evidence))
     if skipped:
-        found.append(cause(UNFINISHED_GENERATIONS, f"{skipped} epochs in between had no target of their own"))
+        found.append(cause("unfinished_generations", f"{skipped} epochs in between had no target of their own"))
     found += coordinator_moved(before.leader_epoch, group.before.leader_epoch)
     return causes_in_order(found)
 
@@ -98,12 +90,12 @@ def _gone(decision: ModernDecision, away: Mapping[str, int]) -> list[Cause]:
     left = decision.left or ()
     return [
         *of_members(
-            MEMBER_GONE,
+            "member_gone",
             [member for member in left if member in away],
             "static and gone for a while (epoch -2), then dropped: by its session timeout or by an administrator",
         ),
         *of_members(
-            MEMBER_GONE,
+            "member_gone",
             [member for member in left if member not in away],
             "gone; a leave and a timeout look the same in the log, and the coordinator's own log tells them apart",
         ),

@@ -18,28 +18,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from assignors import Assignment, AssignorError, moves, optimal_moves
-from streaming.groups.causes import (
-    BROKER_ADDED,
-    BROKER_DOWN,
-    BROKER_UP,
-    MEMBER_FROZEN,
-    MEMBER_GONE,
-    MEMBER_JOINED,
-    MEMBER_LISTS_CHANGED,
-    NAME_SERVER_DIFFERS,
-    PARTITIONS_CHANGED,
-    REJOINED,
-    SETTLED,
-    STRATEGY_CHANGED,
-    SUBSCRIPTION_CHANGED,
-    UNKNOWN,
-    TopicChange,
-    cause,
-    causes_in_order,
-    of_members,
-    of_topics,
-    subscription_changes,
-)
+from streaming.groups.causes import TopicChange, cause, causes_in_order, of_members, of_topics, subscription_changes
 from streaming.groups.classic.membership import columns_of, write_members
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.context import Context, of_record
@@ -272,7 +251,7 @@ def rocketmq_causes(
             "name servers report different queues" if after.poorer else "name servers report the same queues again"
         )
         found.append(
-            cause(NAME_SERVER_DIFFERS, evidence, before=", ".join(before.poorer), after=", ".join(after.poorer))
+            cause("name_server_differs", evidence, before=", ".join(before.poorer), after=", ".join(after.poorer))
         )
     return causes_in_order(found or [_unseen(had, have)])
 
@@ -285,14 +264,14 @@ def changed(before: Mapping[str, _Value], after: Mapping[str, _Value]) -> set[st
 def _of_members(before: DecisionInputs, after: DecisionInputs, had: set[str], have: set[str]) -> Iterable[Cause]:
     silent = {*before.silent, *after.silent}
     gone = sorted(had - have)
-    yield from of_members(MEMBER_JOINED, sorted(have - had), "on a broker's list of clients now")
+    yield from of_members("member_joined", sorted(have - had), "on a broker's list of clients now")
     yield from of_members(
-        MEMBER_GONE,
+        "member_gone",
         [client for client in gone if client not in silent],
         "on no broker's list any more: it left, or its connection ended",
     )
     yield from of_members(
-        MEMBER_FROZEN,
+        "member_frozen",
         [client for client in gone if client in silent],
         "had not answered before brokers took it off their lists (120 s after its last heartbeat)",
     )
@@ -301,12 +280,12 @@ def _of_members(before: DecisionInputs, after: DecisionInputs, had: set[str], ha
 def _of_brokers(before: Routes, after: Routes, known: frozenset[str]) -> Iterable[Cause]:
     was, now = brokers_of(before), brokers_of(after)
     for broker in sorted(was - now):
-        yield cause(BROKER_DOWN, "in no route of the group's topics any more", before=broker)
+        yield cause("broker_down", "in no route of the group's topics any more", before=broker)
     for broker in sorted(now - was):
         if broker in known:
-            yield cause(BROKER_UP, "in the routes of the group's topics again", after=broker)
+            yield cause("broker_up", "in the routes of the group's topics again", after=broker)
         else:
-            yield cause(BROKER_ADDED, "in a route of the group's topics for the first time", after=broker)
+            yield cause("broker_added", "in a route of the group's topics for the first time", after=broker)
 
 
 def _of_queues(before: Routes, after: Routes) -> Iterable[Cause]:
@@ -320,7 +299,7 @@ def _of_queues(before: Routes, after: Routes) -> Iterable[Cause]:
         )
         if old != new:
             changes.append(TopicChange(topic, old or "0", new or "0"))
-    return of_topics(PARTITIONS_CHANGED, changes, "name servers tell other readable queues of it")
+    return of_topics("partitions_changed", changes, "name servers tell other readable queues of it")
 
 
 def brokers_of(routes: Routes) -> set[str]:
@@ -332,17 +311,17 @@ def _of_those_who_stay(before: DecisionInputs, after: DecisionInputs, staying: l
     # One that had not told its start time need not have started again.
     started = changed(before.started, after.started)
     again = [client for client in staying if client in started]
-    yield from of_members(REJOINED, again, "has another start time under the same client id")
+    yield from of_members("rejoined", again, "has another start time under the same client id")
     told = [client for client in staying if client in before.subscriptions and client in after.subscriptions]
     changes = subscription_changes(
         {client: frozenset(before.subscriptions[client]) for client in told},
         {client: frozenset(after.subscriptions[client]) for client in told},
     )
-    yield from of_topics(SUBSCRIPTION_CHANGED, changes, "members that stayed subscribe to it now, or no longer")
+    yield from of_topics("subscription_changed", changes, "members that stayed subscribe to it now, or no longer")
     others = changed(before.strategies, after.strategies)
     pairs = [(before.strategies[client], after.strategies[client], client) for client in staying if client in others]
     for (old, new), members in sorted(grouped(((old, new), client) for old, new, client in pairs).items()):
-        [found] = of_members(STRATEGY_CHANGED, members, "runs another strategy than before")
+        [found] = of_members("strategy_changed", members, "runs another strategy than before")
         yield msgspec.structs.replace(found, before=old, after=new)
     # Members tell the brokers of their topics that they are there: one that gets a topic, or loses it, has another
     # list for that reason.
@@ -351,7 +330,7 @@ def _of_those_who_stay(before: DecisionInputs, after: DecisionInputs, staying: l
     entries = [(Counter(before.lists[broker]), Counter(after.lists[broker])) for broker in both]
     moved = [client for client in staying if any(old[client] != new[client] for old, new in entries)]
     yield from of_members(
-        MEMBER_LISTS_CHANGED, moved, "on other brokers' lists than before, so that clients see other groups"
+        "member_lists_changed", moved, "on other brokers' lists than before, so that clients see other groups"
     )
 
 
@@ -359,5 +338,5 @@ def _unseen(had: set[str], have: set[str]) -> Cause:
     """No round has shown a change: clients that decided later than the others, or a change that came and went."""
     if had == have:
         evidence = "no view differs from the decision before: clients rebalance by themselves, every 20 s"
-        return cause(SETTLED, evidence)
-    return cause(UNKNOWN, "nothing that rounds have shown")
+        return cause("settled", evidence)
+    return cause("unknown", "nothing that rounds have shown")
