@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from streaming.alerts import Alerter
 from streaming.tables import LakeUnreadableError, append_once
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, UNEVEN, Writer, time_of
-from tests.alerts.watched import Watched
+from tests.alerts.living import Watched
 
 pytestmark = pytest.mark.turn(3)
 

@@ -18,7 +18,7 @@ from dashboards.page.markup import _environment
 from dashboards.query import queries
 from streaming.tables import LakeReader
 from tests.alerts.build import BEHIND, START
-from tests.alerts.watched import Watched
+from tests.alerts.living import Watched
 from tests.serve.seen import text_of
 
 NOW = datetime.fromtimestamp(START / 1000, UTC) + timedelta(minutes=5)

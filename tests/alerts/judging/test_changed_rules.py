@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.alerts.build import BEHIND, DRIFT, SILENCE, rules
-from tests.alerts.watched import Watched
+from tests.alerts.living import Watched
 
 _Rows = dict[str, Any]
 

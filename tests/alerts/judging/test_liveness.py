@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from streaming.alerts.judging.itself import NewestRound
 from streaming.tables import LakeUnreadableError
 from tests.alerts.build import INTERVAL, Writer
-from tests.alerts.watched import Watched
+from tests.alerts.living import Watched
 
 
 def test_each_look_gives_the_newest_new_round_of_its_own_cluster(tmp_path: Path) -> None:
