@@ -282,7 +282,7 @@ def seen() -> Life:
     rows = life.take(first, second)
     life.state.classic.cost = open_cost(rows.rebalance_churn[-1])
     seen = RoundSpan(START, START + 1, 2)
-    life.state.classic.rounds = RebalanceRounds(seen, "Stable", seen, seen, seen)
+    life.state.classic.rounds = RebalanceRounds(seen, "Stable", seen.elapsed, seen, seen, seen)
     return life
 
 

@@ -275,7 +275,10 @@ def _signs(
         joined = max([joined, *(p.commit_time for p in owned if p.commit_time > before.record_time)])
         if rounds is not None and rounds.stable is not None:
             stable = max(stable, rounds.stable.committed)
-            waited = max([0, *(p.trend.waited - (state.elapsed - rounds.stable.elapsed) for p in owned)])
+            # Records may have waited before the member had the partition.
+            longest = rounds.stable.elapsed - rounds.first
+            since = state.elapsed - rounds.stable.elapsed
+            waited = max([0, *(min(longest, p.trend.waited - since) for p in owned)])
     return _Signs(
         member.member_id,
         member.session_timeout,

@@ -275,7 +275,7 @@ def note_state(state: GroupState, observation: GroupObservation) -> None:
     now = RoundSpan(state.clock.now, observation.closed, observation.elapsed_time, classic.committed)
     rounds = classic.rounds
     if rounds is None:
-        classic.rounds = RebalanceRounds(now, observation.state)
+        classic.rounds = RebalanceRounds(now, observation.state, now.elapsed)
         return
     if rounds.state == _PREPARING:
         if rounds.preparing is None and rounds.completing is None:

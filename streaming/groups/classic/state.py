@@ -109,6 +109,7 @@ class RebalanceRounds(msgspec.Struct, array_like=True, forbid_unknown_fields=Tru
     Attributes:
         newest: The newest round.
         state: The state that it saw.
+        first: Elapsed time at the first of the rounds, ms.
         stable: The last one before it that saw `Stable`; None if none did.
         preparing: After that, the first one that saw `PreparingRebalance` before any saw `CompletingRebalance`.
         completing: After that, the first one that saw `CompletingRebalance`.
@@ -116,6 +117,7 @@ class RebalanceRounds(msgspec.Struct, array_like=True, forbid_unknown_fields=Tru
 
     newest: RoundSpan
     state: str | None
+    first: int
     stable: RoundSpan | None = None
     preparing: RoundSpan | None = None
     completing: RoundSpan | None = None

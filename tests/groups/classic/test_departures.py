@@ -58,6 +58,13 @@ OTHERS = [
     make_record(3_590, even("x", 3, "a", "b", "c"), generation=2, state_time=-1),
     *(round_at(3_592), round_at(3_595), make_record(GONE, even("x", 3, "a", "b"), generation=3)),
 ]
+# Records wait in the partition of "b" until "c" gets it with this decision, a minute before it is gone.
+INHERITED = [
+    *(make_record(BEFORE, even("x", 3, "c", "a", "b")), commit(2, 3_400)),
+    *(round_at(at) for at in range(3_410, 3_540, 10)),
+    make_record(3_540, even("x", 3, "a", "b", "c"), generation=2),
+    *(round_at(3_545), round_at(3_555), make_record(GONE, even("x", 3, "a", "b"), generation=3)),
+]
 SHARED = make_record(BEFORE, (*even("x", 2, "a", "b"), make_member("c", ("x",), {"x": (1,)})))
 LATELY = make_record(3_540, even("x", 3, "a", "b", "c"))
 
@@ -94,6 +101,7 @@ LATELY = make_record(3_540, even("x", 3, "a", "b", "c"))
             ["member_gone c"],
             id="the state of a round may belong to a decision that its log position does not have yet",
         ),
+        pytest.param(INHERITED, ["member_gone c"], id="records waited for the owner before"),
         pytest.param(OTHERS, ["member_gone c"], id="a commit of the generation before may be another member's"),
         pytest.param(
             [SHARED, *BUSY, commit(1, 3_596), after()],
