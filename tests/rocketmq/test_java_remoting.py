@@ -128,7 +128,7 @@ def test_bodies_of_the_classes_are_read_with_all_their_keys(release: str) -> Non
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_frame_that_the_classes_refuse_is_refused_or_read_more_strictly_by_us(release: str) -> None:
     frame = Frame(38, 7, 1, "JAVA", 401, "r", {"a": "b"}, b"{}", 1)
-    data = encode_frame(frame)
+    data = encoded(frame)
     cut = [data[:4] + data[4:end] for end in range(8, len(data))]
     # With a length prefix of its own each is a frame of that many bytes.
     cut = [(len(one) - 4).to_bytes(4, "big") + one[4:] for one in cut]
