@@ -20,6 +20,7 @@ from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from tests.benchmarks.ages import ages
 from tests.benchmarks.assign import assignments
 from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
+from tests.benchmarks.beside_kminion import beside_kminion
 from tests.benchmarks.catch_up import catch_up
 from tests.benchmarks.core import core
 from tests.benchmarks.delay import delay
@@ -55,11 +56,13 @@ _MEASURES: dict[str, Measure] = {
     "active": active,
     "scale": lambda _, say: scale(say),
     "restart": restart,
+    "kminion": beside_kminion,
 }
 """By name, in the order of the table."""
 
 _FULL: dict[str, Measure] = {
     "ages": lambda _, say: ages(say, groups=1_000),
+    "kminion": lambda cluster, say: beside_kminion(cluster, say, times=400),
     "catch-up": lambda cluster, say: catch_up(cluster, say, partitions=50, cold=20, warm=400),
     "downtime": lambda cluster, say: downtime(cluster, say, missed=720, rounds_a_batch=60),
     "steady-state": lambda cluster, say: [figure for size in FULL for figure in steady_state(cluster, say, size)],

@@ -27,7 +27,17 @@ from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Say
 from tests.probe.witness import Cluster
 
-__all__ = ["CommittingGroups", "GroupsSize", "UpTree", "await_rounds", "part_of", "rounds_of", "up", "up_settings"]
+__all__ = [
+    "CommittingGroups",
+    "GroupsSize",
+    "UpTree",
+    "await_rounds",
+    "free_port",
+    "part_of",
+    "rounds_of",
+    "up",
+    "up_settings",
+]
 
 _LONGEST_S = 900.0
 _GRACE_S = 120.0
@@ -66,7 +76,7 @@ def up_settings(cluster: BenchCluster, name: str, probe: ProbeSettings | None = 
     return given.model_copy(
         update={
             "job": given.job.model_copy(update={"offsets_topic": "__consumer_offsets"}),
-            "serve": ServeSettings(listen=f"127.0.0.1:{_free_port()}"),
+            "serve": ServeSettings(listen=f"127.0.0.1:{free_port()}"),
         }
     )
 
@@ -224,7 +234,8 @@ def part_of(process: psutil.Process) -> str:
     return "up"
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on now."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
