@@ -27,6 +27,7 @@ from tests.benchmarks.delay import delay
 from tests.benchmarks.downtime import downtime
 from tests.benchmarks.figure import Figure, Say, load, machine
 from tests.benchmarks.history import history
+from tests.benchmarks.readers import readers
 from tests.benchmarks.reading import reading
 from tests.benchmarks.rest import active, rest, scale
 from tests.benchmarks.restart import restart
@@ -51,6 +52,7 @@ _MEASURES: dict[str, Measure] = {
     "history": lambda _, say: history(say),
     "ages": lambda _, say: ages(say),
     "serve": lambda _, say: serve(say),
+    "readers": lambda _, say: readers(say),
     "rocketmq": lambda _, say: rocketmq(say),
     "rest": rest,
     "active": active,

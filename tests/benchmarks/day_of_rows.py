@@ -29,9 +29,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from streaming.tables import DeltaLake, Table, table_named
 
-__all__ = ["DaySize", "MadeDay", "write_day"]
+__all__ = ["CLUSTER", "DaySize", "MadeDay", "write_day"]
 
-_CLUSTER = "bench"
+CLUSTER = "bench"
 _MEMBERS = 2
 _OCCASIONAL_ROUNDS = 30
 _HEARTBEAT_ROUNDS = 60
@@ -141,6 +141,7 @@ class _Made:
         kind = np.random.default_rng(7).random(size.groups)
         self._busy = kind < size.busy
         self._occasional = (kind >= size.busy) & (kind < size.busy + size.occasional)
+        self._moves = self._busy | self._occasional
         self._has_members = number < size.with_members * size.groups
         self._number = number
         self._group = pa.array([f"checkout-service-{n:04d}" for n in range(size.groups)])
@@ -178,7 +179,7 @@ class _Made:
 
     def _behind(self, groups: Any, at: int) -> Any:
         """Lag in records of each partition of each group."""
-        noise = np.random.default_rng(at).integers(0, 200, len(groups))
+        noise = np.where(self._moves[groups], np.random.default_rng(at).integers(0, 200, len(groups)), 0)
         late = np.maximum(0, at - (self._size.rounds - 360))
         return noise + np.where(self._is(_STOPPED_OF_100 + _BEHIND_OF_100, groups), 40 * late, 0)
 
@@ -192,7 +193,8 @@ class _Made:
         groups = self._number[self._active(at)].repeat(self._size.partitions)
         partition = np.tile(np.arange(self._size.partitions, dtype=np.int32), len(groups) // self._size.partitions)
         owner, owned = groups * _MEMBERS + partition % _MEMBERS, self._has_members[groups]
-        committed = 1_000_000 + 37 * at + 1000 * partition
+        moves = self._moves[groups]
+        committed = 1_000_000 + 37 * at * moves + 1000 * partition
         lag = self._behind(groups, at)
         return {
             "group_id": self._group.take(groups),
@@ -210,8 +212,8 @@ class _Made:
             "lag_read_committed": lag,
             "ahead_by": np.zeros_like(lag),
             "lag_status": self._status(groups, at),
-            "commits": np.full_like(lag, 2),
-            "last_commit_time": _same(time, len(groups)),
+            "commits": np.where(moves, 2, 0),
+            "last_commit_time": pa.array([self._begin, time], pa.timestamp("us", "UTC")).take(pa.array(1 * moves)),
             "rewound_by": np.zeros_like(lag),
             "offset_deleted": _same(False, len(groups)),
             "subscribed": _same(True, len(groups)),
@@ -390,7 +392,7 @@ class _Made:
 
     def _write(self, table: Table, columns: dict[str, Any], time: datetime) -> AddAction:
         rows = len(next(iter(columns.values())))
-        whole = {"cluster": _same(_CLUSTER, rows)} | columns
+        whole = {"cluster": _same(CLUSTER, rows)} | columns
         schema = pa.schema([f.remove_metadata() for f in table.arrow_schema if f.name not in table.partition_by])
         arrays = [_array(whole.get(f.name), f.type, rows) for f in schema]
         day = time.date().isoformat()
@@ -399,7 +401,7 @@ class _Made:
         target.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_arrays(arrays, schema=schema), target, compression="snappy")
         seen = time.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        bounds: dict[str, str] = {"cluster": _CLUSTER, **{c: seen for c in ("round_time", "record_time") if c in whole}}
+        bounds: dict[str, str] = {"cluster": CLUSTER, **{c: seen for c in ("round_time", "record_time") if c in whole}}
         stats = {"numRecords": rows, "minValues": bounds, "maxValues": bounds, "nullCount": dict.fromkeys(bounds, 0)}
         written = int(time.timestamp() * 1000)
         return AddAction(path, target.stat().st_size, {"event_date": day}, written, True, json.dumps(stats))

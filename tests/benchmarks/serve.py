@@ -26,6 +26,7 @@ from dashboards.page.markup import assets
 from streaming.demo.ports import free_port
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
+from tests.benchmarks.readers import AT_REST
 
 __all__ = ["serve"]
 
@@ -36,7 +37,7 @@ _VIEWERS, _SECONDS = 100, 60.0
 _SETTLE_S = 2.5 * _REFRESH_S
 """The server has read a new round after this time. It is not asked: the answer would be half of what is measured."""
 
-_LAKES = (DaySize(groups=30, hours=1), DaySize(groups=1_000, hours=24), DaySize(groups=10_000, hours=0.5))
+_LAKES = (DaySize(groups=30, hours=1), DaySize(groups=1_000, hours=24), DaySize(groups=10_000, hours=0.5), AT_REST)
 """The lakes that one viewer looks at; the first is also looked at by many."""
 
 # (The groups' ids differ in a number alone: "/" has them as one row, the pattern shows a hundred.)
@@ -47,6 +48,8 @@ _BOARDS = (
     "/groups/checkout-service-{number:04}",
     "/rebalances",
 )
+
+_LISTS = ("/api/v1/groups", "/api/v1/lag", "/metrics")
 
 
 def serve(say: Say) -> list[Figure]:
@@ -81,6 +84,13 @@ def _first_visits(port: int, lake: DaySize, what: str, next_round: Callable[[], 
         weight = f"{(len(body) + libraries) / 1000:,.0f} KB with styles, scripts and libraries, compressed"
         yield Figure(f"  {path}, first after a round, {what}", f"{1000 * first:,.0f} ms", aim, weight)
         yield Figure("    refresh, median of 5", f"{1000 * median(again):,.0f} ms", "100 ms", "")
+    for path in _LISTS:
+        next_round()
+        time.sleep(_SETTLE_S)
+        body, first = _get(port, path)
+        yield Figure(
+            f"  {path}, first after a round, {what}", f"{1000 * first:,.0f} ms", aim, f"{len(body) / 1000:,.0f} KB"
+        )
 
 
 def _many(port: int, process: psutil.Process, next_round: Callable[[], None]) -> list[Figure]:
