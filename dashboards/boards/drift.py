@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from dashboards import format as words
 from dashboards.charts import count_plot
 from dashboards.format import Row
@@ -162,8 +164,10 @@ def _figures(rows: Sequence[Row]) -> dict[str, int]:
 
 def _states(view: View) -> Any:
     """What holds now of a group by its row: whether it is still drifted, and a sentence; None if it is gone."""
-    groups = rows_of(view.columns("groups"), "cluster", "group_id", "verdict", "last_decision_time")
-    now, since = by_group(groups), by_group(view.rows("since"))
+    groups, since = view.columns("groups"), by_group(view.rows("since"))
+    now = by_group(rows_of(groups, "cluster", "group_id", "verdict"))
+    drifted = groups.filter(pc.equal(groups["verdict"], "drifted"))
+    decided = by_group(rows_of(drifted, "cluster", "group_id", "last_decision_time"))
 
     def state(row: Row) -> tuple[bool, str] | None:
         present = now.get(key(row))
@@ -171,7 +175,7 @@ def _states(view: View) -> Any:
             return None
         if present["verdict"] != "drifted":
             return False, _WORDS.get(present["verdict"], "pending")
-        began = since.get(key(row), {}).get("drifted_since") or present["last_decision_time"]
+        began = since.get(key(row), {}).get("drifted_since") or decided[key(row)]["last_decision_time"]
         return True, f"drifted{view.clock.since(began)}"
 
     return state

@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from dashboards import format as words
 from dashboards.boards.group import history_of, named_group
 from dashboards.charts import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, NotThereError, View, by_group, fold, key, name_of, total
+from dashboards.page.board import TIMES, Board, NotThereError, View, fold, key, name_of, total
 from dashboards.spans import LIVE, RANGES, Range, floor
 
 __all__ = ["GROUP", "HOT", "LOAD", "by_member", "by_topic", "history_series", "hot", "judged"]
@@ -206,7 +208,8 @@ def history_series(growth: Iterable[Row], observed: Sequence[Row]) -> tuple[list
 def _group(view: View) -> Mapping[str, Any]:
     group = named_group(view)
     name = name_of(group)
-    row = by_group(view.rows("load", cluster=group["cluster"])).get(key(group))
+    everyone = view.columns("load", cluster=group["cluster"])
+    row = next(iter(everyone.filter(pc.equal(everyone["group_id"], group["group_id"])).to_pylist()), None)
     if row is None:  # It has ended since the line before.
         message = f"The group {words.cut(group['group_id'], 120)} has just ended."
         raise NotThereError(message)
