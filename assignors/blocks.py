@@ -1,4 +1,4 @@
-"""Equal blocks of partitions of many topics: computed once and shared.
+"""Deals the partitions of topics to their takers, in blocks or in turn; equal blocks are computed once and shared.
 
 In most groups all members have the same subscription, and the topics have few different sizes. A member then gets the
 same blocks of all topics of one size, so a million partitions are a few thousand ranges.
@@ -6,6 +6,7 @@ same blocks of all topics of one size, so a million partitions are a few thousan
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Protocol, TypeVar
@@ -56,57 +57,126 @@ def _joined(parts: Iterable[Alike], position_of: Mapping[str, int]) -> dict[str,
     return {topic: row[topic] for topic in sorted(row, key=position_of.__getitem__)}
 
 
-def cut(
+def alike(counts: Mapping[str, int], takers: Mapping[str, Sequence[_Member]]) -> dict[tuple[int, int], list[str]]:
+    """Existing topics, sorted, by what they must share to be dealt alike: the list of takers, and their number."""
+    result: dict[tuple[int, int], list[str]] = {}
+    for topic in sorted(takers):
+        if counts.get(topic):
+            result.setdefault((id(takers[topic]), counts[topic]), []).append(topic)
+    return result
+
+
+Block = Callable[[int, int, int], range]
+"""Partitions of a taker, from its position, the number of partitions, and the number of takers."""
+
+
+def larger_first(position: int, count: int, takers: int) -> range:
+    """Blocks in order, the first ones larger by one."""
+    quota, larger = divmod(count, takers)
+    start = position * quota + min(position, larger)
+    return range(start, start + quota + (position < larger))
+
+
+def deal_blocks(
     member_ids: Iterable[str],
     counts: Mapping[str, int],
     takers: Mapping[str, Sequence[_Member]],
+    block: Block,
     *,
-    last_block_only: bool = False,
-    listed: Mapping[str, Sequence[_Member]] | None = None,
+    last_only: bool = False,
 ) -> Assignment:
-    """Give the k-th taker of each topic its k-th block of partitions, the first ones larger.
-
-    A member listed twice is next to itself, so its blocks join.
+    """Give each taker of a topic its block of partitions.
 
     Args:
         member_ids: All members, in the order of the result.
         counts: Partition counts by topic.
         takers: Subscribers of each topic in the leader's order; topics with the same ones share a list.
-        last_block_only: Whether a member's later block replaces its earlier one instead, whose partitions then stay
-            unassigned (kafka-python).
-        listed: All subscribers, where the leader forgets some.
+        block: The rule.
+        last_only: Whether the later block of a member that is listed twice replaces its earlier one, whose partitions
+            then stay unassigned (kafka-python); else it gets both.
     """
 
     def blocks(topic: str) -> Blocks:
         of_topic = takers[topic]
-        quota, larger = divmod(counts[topic], len(of_topic))
         found: dict[str, Partitions] = {}
-        start = stop = 0
-        before = None
         for position, member in enumerate(of_topic):
-            if member is not before or last_block_only:
-                start = stop
-            stop += quota + (position < larger)
-            if stop > start:
-                found[member.member_id] = range(start, stop)
-            elif last_block_only:
-                found.pop(member.member_id, None)
-            before = member
-        return list(found.items())
-
-    def steps() -> Iterable[CutIntoBlocks]:
-        alike: dict[Hashable, list[str]] = {}
-        for topic, kind in topics:
-            alike.setdefault(kind, []).append(topic)
-        for names in alike.values():
-            ids = [member.member_id for member in takers[names[0]]]
-            everybody = {member.member_id for member in (listed or takers)[names[0]]}
-            left_out = sorted(everybody.difference(ids))
-            yield CutIntoBlocks.of(names, counts[names[0]], ids, blocks(names[0]), left_out)
+            part: Partitions = block(position, counts[topic], len(of_topic))
+            earlier = found.get(member.member_id)
+            if earlier and not last_only:
+                part = (*earlier, *part)
+            found[member.member_id] = part
+        return [(member_id, part) for member_id, part in found.items() if len(part)]
 
     topics = [(topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic)]
-    note(steps)
     return in_blocks(member_ids, topics, blocks)
+
+
+def cut(
+    member_ids: Iterable[str],
+    counts: Mapping[str, int],
+    takers: Mapping[str, Sequence[_Member]],
+    *,
+    last_only: bool = False,
+    listed: Mapping[str, Sequence[_Member]] | None = None,
+) -> Assignment:
+    """Give each taker of a topic its block, the first ones larger, and note it.
+
+    The arguments are those of `deal_blocks`; `listed` are all subscribers, where the leader forgets some.
+    """
+    result = deal_blocks(member_ids, counts, takers, larger_first, last_only=last_only)
+
+    def steps() -> Iterable[CutIntoBlocks]:
+        for (_, count), topics in alike(counts, takers).items():
+            first = topics[0]
+            ids = [member.member_id for member in takers[first]]
+            everybody = {member.member_id for member in (listed or takers)[first]}
+            blocks = ((member_id, result[member_id].get(first, ())) for member_id in dict.fromkeys(ids))
+            yield CutIntoBlocks.of(topics, count, ids, blocks, sorted(everybody.difference(ids)))
+
+    note(steps)
+    return result
+
+
+def deal_in_turn(
+    member_ids: Iterable[str],
+    counts: Mapping[str, int],
+    takers: Mapping[str, Sequence[_Member]],
+    order: Sequence[_Member],
+    topics: Iterable[str],
+) -> Assignment:
+    """Deal each topic's partitions in turn to its takers, going on where the topic before ended.
+
+    Args:
+        member_ids: All members, in the order of the result.
+        counts: Partition counts by topic.
+        takers: Who may get each topic, in the order of the turns; topics with the same ones share a list.
+        order: All members in that order.
+        topics: Existing topics in the order in which they are dealt.
+    """
+    positions = positions_in(order, takers)
+    firsts: dict[str, int] = {}
+    turn = 0
+    for topic in topics:
+        of_topic = positions[id(takers[topic])]
+        firsts[topic] = first = bisect_left(of_topic, turn)
+        turn = of_topic[(first + counts[topic] - 1) % len(of_topic)] + 1
+
+    def blocks(topic: str) -> Blocks:
+        of_topic, count, first = takers[topic], counts[topic], firsts[topic]
+        return [
+            (of_topic[(first + step) % len(of_topic)].member_id, range(step, count, len(of_topic)))
+            for step in range(min(count, len(of_topic)))
+        ]
+
+    kinds = ((topic, (id(takers[topic]), counts[topic], first % len(takers[topic]))) for topic, first in firsts.items())
+    return in_blocks(member_ids, kinds, blocks)
+
+
+def positions_in(order: Sequence[_Member], takers: Mapping[str, Sequence[_Member]]) -> dict[int, list[int]]:
+    """Positions of the takers in the order of all members, by the identity of their list."""
+    position_of = {member.member_id: position for position, member in enumerate(order)}
+    lists = {id(of_topic): of_topic for of_topic in takers.values()}
+    return {key: [position_of[member.member_id] for member in of_topic] for key, of_topic in lists.items()}
 
 
 def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str, list[Subscription]]:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
 from math import floor
 
-from assignors.assignment import Assignment, Partitions
-from assignors.blocks import Blocks, in_blocks, takers_by_topic
+from assignors.assignment import Assignment
+from assignors.blocks import Block, deal_blocks, deal_in_turn, takers_by_topic
 from assignors.context import spend
 from assignors.exceptions import CannotTell
 from assignors.model import Group, PartitionRacks, Recompute, Subscription
@@ -25,8 +25,6 @@ from assignors.order import by_member_id, java_by_member_id
 _MOST_ORDERED = 4
 
 _Takers = dict[str, list[Subscription]]
-_Block = Callable[[int, int, int], range]
-"""Partitions of a taker, from its position, the number of partitions, and the number of takers."""
 
 
 def _every(position: int, count: int, takers: int) -> range:
@@ -46,24 +44,12 @@ def _by_member_id(group: Group) -> _Takers:
     return takers_by_topic(by_member_id(group.members), once=False)
 
 
-def _each_topic(block: _Block, takers_of: Callable[[Group], _Takers] = _by_member_id) -> Recompute:
+def _each_topic(block: Block, takers_of: Callable[[Group], _Takers] = _by_member_id) -> Recompute:
     """A leader that gives each taker of a topic its block; a member listed twice gets both of its blocks."""
 
     def recompute(group: Group, _racks: PartitionRacks | None) -> Assignment:
-        takers, counts = takers_of(group), group.partitions_per_topic
-
-        def blocks(topic: str) -> Blocks:
-            of_topic = takers[topic]
-            found: dict[str, Partitions] = {}
-            for position, member in enumerate(of_topic):
-                part = block(position, counts[topic], len(of_topic))
-                if part:
-                    earlier = found.get(member.member_id)
-                    found[member.member_id] = part if earlier is None else (*earlier, *part)
-            return list(found.items())
-
-        alike = ((topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic))
-        return in_blocks((member.member_id for member in group.members), alike, blocks)
+        ids = (member.member_id for member in group.members)
+        return deal_blocks(ids, group.partitions_per_topic, takers_of(group), block)
 
     return recompute
 
@@ -114,21 +100,8 @@ def _topics_of_leader(group: Group) -> list[str]:
 
 def _deal_to_all(group: Group, order: Sequence[Subscription], topics: Sequence[str]) -> Assignment:
     """Deal topics one after the other, in turn to all members, subscribed or not."""
-    counts, takers = group.partitions_per_topic, len(order)
-    firsts: dict[str, int] = {}
-    turn = 0
-    for topic in topics:
-        firsts[topic] = turn
-        turn = (turn + counts[topic]) % takers
-
-    def blocks(topic: str) -> Blocks:
-        first, count = firsts[topic], counts[topic]
-        return [
-            (order[(first + step) % takers].member_id, range(step, count, takers)) for step in range(min(count, takers))
-        ]
-
-    alike = ((topic, (counts[topic], first)) for topic, first in firsts.items())
-    return in_blocks((member.member_id for member in group.members), alike, blocks)
+    ids = (member.member_id for member in group.members)
+    return deal_in_turn(ids, group.partitions_per_topic, dict.fromkeys(topics, order), order, topics)
 
 
 # Blocks from i*n/m to (i+1)*n/m, rounded down: of 5 partitions the first of two members gets 2.

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from assignors.assignment import Assignment
-from assignors.blocks import Blocks, cut, in_blocks, takers_by_topic
+from assignors.blocks import Blocks, alike, cut, in_blocks, takers_by_topic
 from assignors.clients.racks import TopicRacks, racks_by_topic, refuse_any_rack_match
 from assignors.context import notes, spend
 from assignors.exceptions import CannotTell
@@ -102,19 +102,19 @@ def librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:
 
 def kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python before 2.3 and aiokafka: ignore instance ids."""
-    return _cut(group, takers_by_topic(by_member_id(group.members), once=False), last_block_only=True)
+    return _cut(group, takers_by_topic(by_member_id(group.members), once=False), last_only=True)
 
 
 def kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python >= 2.3: per topic, only the last run of static and of dynamic subscribers counts."""
     listed = takers_by_topic(group.members, once=False)
     takers = {topic: kafka_python_order(of_topic) for topic, of_topic in listed.items()}
-    return _cut(group, takers, last_block_only=True, listed=listed)
+    return _cut(group, takers, last_only=True, listed=listed)
 
 
-def _cut(group: Group, takers: _Takers, *, last_block_only: bool = False, listed: _Takers | None = None) -> Assignment:
+def _cut(group: Group, takers: _Takers, *, last_only: bool = False, listed: _Takers | None = None) -> Assignment:
     ids = (member.member_id for member in group.members)
-    return cut(ids, group.partitions_per_topic, takers, last_block_only=last_block_only, listed=listed)
+    return cut(ids, group.partitions_per_topic, takers, last_only=last_only, listed=listed)
 
 
 def java_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | None) -> Assignment | None:
@@ -159,12 +159,9 @@ def librdkafka_range_in_racks(group: Group, takers: _Takers, racks: PartitionRac
 
 def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, rackless_everywhere: bool) -> Assignment:
     counts = group.partitions_per_topic
-    alike: dict[tuple[int, int], list[str]] = {}
-    for topic in sorted(takers):
-        if counts.get(topic):
-            alike.setdefault((id(takers[topic]), counts[topic]), []).append(topic)
+    kinds = alike(counts, takers)
     dealt: dict[str, Blocks] = {}
-    for topics in alike.values():
+    for topics in kinds.values():
         first = topics[0]
         hand = _Hand(takers[first], counts[first])
         if first in by_topic:  # (then all are in it: they have the same subscribers)
@@ -179,8 +176,8 @@ def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, ra
             by_racks, rest = tuple(hand.log[:in_racks]), tuple(hand.log[in_racks:])
             kept.append(DealtInRacks(tuple(topics), counts[first], ids, by_racks, rest))
         dealt[first] = hand.blocks()
-    kinds = sorted((topic, kind) for kind, topics in alike.items() for topic in topics)
-    return in_blocks((member.member_id for member in group.members), kinds, dealt.__getitem__)
+    in_order = sorted((topic, kind) for kind, topics in kinds.items() for topic in topics)
+    return in_blocks((member.member_id for member in group.members), in_order, dealt.__getitem__)
 
 
 class _Hand:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
-from assignors.assignment import Assignment, PartitionId, from_pairs
-from assignors.blocks import Blocks, in_blocks, takers_by_topic
+from assignors.assignment import Assignment, PartitionId, from_pairs, owners
+from assignors.blocks import deal_in_turn, positions_in, takers_by_topic
 from assignors.clients.other_clients import every_order
 from assignors.clients.range import Order, without_patterns
 from assignors.context import note, spend
@@ -150,9 +150,8 @@ def sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
         reason = "too many partitions to sort as sarama does"
         raise CannotTell(reason)
     order = by_member_id(group.members)
-    position_of = {member.member_id: position for position, member in enumerate(order)}
     takers = takers_by_topic(order, once=True)
-    positions = {id(of_topic): [position_of[member.member_id] for member in of_topic] for of_topic in takers.values()}
+    positions = positions_in(order, takers)
     dealt: dict[str, list[PartitionId]] = {member.member_id: [] for member in group.members}
     spend(2 * sum(counts.values()))
     everything = ((topic, number) for topic, count in counts.items() for number in range(count))
@@ -198,31 +197,15 @@ def _differ(group: Group) -> bool:
     return len({frozenset(member.topics) for member in group.members}) > 1
 
 
-def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) -> Assignment:
-    """Deal each topic's partitions in turn to its subscribers, continuing where the previous topic ended."""
-    position_of = {member.member_id: position for position, member in enumerate(order)}
-    takers = takers_by_topic(order, once=True)
-    positions = {id(of_topic): [position_of[member.member_id] for member in of_topic] for of_topic in takers.values()}
-    counts = group.partitions_per_topic
-    firsts: dict[str, int] = {}
-    turn = 0
-    for topic in topics:
-        of_topic = positions[id(takers[topic])]
-        firsts[topic] = first = bisect_left(of_topic, turn)
-        turn = of_topic[(first + counts[topic] - 1) % len(of_topic)] + 1
+def _deal(group: Group, order: Sequence[Subscription], topics: Sequence[str]) -> Assignment:
+    """Deal each topic's partitions in turn to its subscribers, and note it."""
+    counts, takers = group.partitions_per_topic, takers_by_topic(order, once=True)
+    result = deal_in_turn((member.member_id for member in group.members), counts, takers, order, topics)
 
-    def blocks(topic: str) -> Blocks:
-        of_topic, count, first = takers[topic], counts[topic], firsts[topic]
-        return [
-            (of_topic[(first + step) % len(of_topic)].member_id, range(step, count, len(of_topic)))
-            for step in range(min(count, len(of_topic)))
-        ]
+    def turns() -> Iterable[DealtInTurn]:
+        owned = owners(result)
+        for topic in topics:
+            yield DealtInTurn(tuple((topic, number, owned[topic][number][0]) for number in range(counts[topic])))
 
-    def turns(topic: str) -> DealtInTurn:
-        of_topic, first = takers[topic], firsts[topic]
-        ids = (of_topic[(first + step) % len(of_topic)].member_id for step in range(counts[topic]))
-        return DealtInTurn(tuple((topic, step, member_id) for step, member_id in enumerate(ids)))
-
-    note(lambda: map(turns, firsts))
-    alike = ((topic, (id(takers[topic]), counts[topic], first % len(takers[topic]))) for topic, first in firsts.items())
-    return in_blocks((member.member_id for member in group.members), alike, blocks)
+    note(turns)
+    return result
