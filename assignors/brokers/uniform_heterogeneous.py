@@ -9,9 +9,9 @@ partitions do not change hands is returned in the form that the member's target 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, cycle, islice
+from itertools import cycle, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,7 @@ _FEW_CHANGES = 2
 # `MAX_ITERATION_COUNT` of the class: rounds over all topics.
 _ROUNDS = 16
 
-_NOTHING = np.empty(0, dtype=np.int64)
-_Numbers = NDArray[np.int64]
-_TopicsOfTarget = tuple[tuple[str, ...], _Numbers, bool]
-"""The topics of a target, from the view of a member: their ids as Kafka prints them; their indexes, `NOBODY` for those
-that it does not subscribe to; whether it subscribes to all of them, and the target spells all ids as Kafka does."""
+_Numbers = NDArray[np.signedinteger]
 
 
 def deal_and_balance(group: ServerGroup) -> Assignment:
@@ -117,13 +113,14 @@ def kept(group: ServerGroup) -> CurrentOwners:
     current = CurrentOwners(
         [member.member_id for member in members], subscribers, everything, counts, owners, [0] * len(members)
     )
-    targets, member_of, row_of, partitions = _had(group, members, wanted, list(subscribers))
+    targets, member_of, row_of, partitions = _had(group, members, wanted, subscribers)
     if ((partitions < 0) | (partitions >= counts[row_of])).any():
         reason = "the broker's uniform throws ArrayIndexOutOfBoundsException on a partition that does not exist"
         raise LeaderWouldFail(reason)
     places = (stops - counts)[row_of] + partitions
     if places.size and np.bincount(places).max() > 1:
-        _keep_contested(current, member_of, row_of, partitions)
+        in_order = np.argsort(member_of, kind="stable")
+        _keep_contested(current, member_of[in_order], row_of[in_order], partitions[in_order])
     else:
         everything[places] = member_of
         current.sizes = np.bincount(member_of, minlength=len(members)).tolist()
@@ -132,54 +129,35 @@ def kept(group: ServerGroup) -> CurrentOwners:
 
 
 def _had(
-    group: ServerGroup, members: Sequence[ServerMember], wanted: Sequence[tuple[Uuid, ...]], topics: Sequence[str]
+    group: ServerGroup, members: Sequence[ServerMember], wanted: Sequence[tuple[Uuid, ...]], topics: Iterable[str]
 ) -> tuple[list[dict[str, Partitions]], _Numbers, _Numbers, _Numbers]:
     # The members' previous partitions of topics that they still subscribe to: by member, as its target lists them; and
-    # by partition, grouped by member: the member, the index of the topic, and its number.
-    position_of = {topic: position for position, topic in enumerate(topics)}
-    # Computed once for all members with the same subscription and the same topics in the target.
-    known: dict[tuple[int, tuple[str, ...]], _TopicsOfTarget] = {}
-    targets: list[dict[str, Partitions]] = []
-    rows: list[NDArray[np.int64]] = [_NOTHING]
-    lists: list[Sequence[int]] = []
-    lengths = []
-    for member, subscribed in zip(members, wanted, strict=True):
-        lengths.append(len(member.target))
-        if not member.target:
-            targets.append({})
-            continue
-        topic_ids, listed = zip(*member.target, strict=True)
-        key = id(subscribed), topic_ids
-        if key not in known:
-            known[key] = _topics_of_target(group, topic_ids, subscribed, position_of)
-        texts, rows_of_target, all_stay = known[key]
-        rows.append(rows_of_target)
-        lists += listed
-        if all_stay and all(listed):
-            targets.append(dict(member.target))
-        else:
-            pairs = zip(texts, rows_of_target.tolist(), listed, strict=True)
-            targets.append({text: partitions for text, row, partitions in pairs if row >= 0 and partitions})
-    sizes = np.array(list(map(len, lists)), dtype=np.int64)
-    partitions = np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=int(sizes.sum()))
-    member_of = np.repeat(np.repeat(np.arange(len(members)), lengths), sizes)
-    row_of = np.repeat(np.concatenate(rows), sizes)
-    if row_of.min(initial=0) < 0:
-        stays = row_of >= 0
-        member_of, row_of, partitions = member_of[stays], row_of[stays], partitions[stays]
-    return targets, member_of, row_of, partitions
+    # by partition: the member, the index of the topic, and its number.
+    row = {topic: position for position, topic in enumerate(topics)}
+    number_of = {member.member_id: number for number, member in enumerate(members)}
+    lists = {id(subscribed): subscribed for subscribed in wanted}
+    subscriptions = {key: frozenset(texts_of(subscribed)) for key, subscribed in lists.items()}
+    targets: list[dict[str, Partitions]] = [{} for _ in members]
+    rows = []
+    numbers = []
+    for member in group.members:
+        number = number_of[member.member_id]
+        subscribed = subscriptions[id(wanted[number])]
+        for topic_id, partitions in member.target:
+            topic = group.uuids[topic_id].text
+            rows.append(row[topic] if topic in subscribed else NOBODY)
+            numbers.append(number)
+            if partitions and topic in subscribed:
+                targets[number][topic] = partitions
+    row_of = np.repeat(np.array(rows, dtype=np.int64), group.lengths)
+    member_of = np.repeat(np.array(numbers, dtype=np.int64), group.lengths)
+    stays = row_of >= 0
+    return targets, member_of[stays], row_of[stays], group.partitions[stays]
 
 
-def _topics_of_target(
-    group: ServerGroup, topic_ids: tuple[str, ...], subscribed: tuple[Uuid, ...], position_of: Mapping[str, int]
-) -> _TopicsOfTarget:
-    mine = {uuid.text: position_of[uuid.text] for uuid in subscribed}
-    texts = tuple(group.uuids[topic_id].text for topic_id in topic_ids)
-    rows = np.array([mine.get(text, NOBODY) for text in texts])
-    return texts, rows, texts == topic_ids and int(rows.min()) >= 0
-
-
-def _keep_contested(current: CurrentOwners, member_of: _Numbers, row_of: _Numbers, partitions: _Numbers) -> None:
+def _keep_contested(
+    current: CurrentOwners, member_of: _Numbers, row_of: _Numbers, partitions: NDArray[np.int32]
+) -> None:
     """Settle partitions that several members had: the last one is the owner, and the others keep them as ghosts."""
     topics = list(current.subscribers)
     for number, row, partition in zip(member_of.tolist(), row_of.tolist(), partitions.tolist(), strict=True):
