@@ -54,6 +54,11 @@ class Step(ABC):
         return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # each is a dataclass
 
 
+def steps_in(notes: Iterable[object]) -> list[Step]:
+    """Those notes that are steps: strategies that deal everything afresh note them as they are."""
+    return [note for note in notes if isinstance(note, Step)]
+
+
 # The rules of order, in words.
 ORDERS: Mapping[str, str] = {
     "java": "static members by group.instance.id first, then the others by member id, as Java compares strings",

@@ -9,9 +9,9 @@ from itertools import groupby
 from assignors.assignment import Assignment, PartitionId
 from assignors.brokers import ServerGroup
 from assignors.context import Note
-from assignors.explain.clients import CannotExplainError, Changes, Facts, dealt_steps
+from assignors.explain.clients import CannotExplainError, Changes, Facts
 from assignors.explain.sticky_steps import GivenUp, Kept
-from assignors.steps import CutIntoBlocks, Ordered, Shares, Step
+from assignors.steps import CutIntoBlocks, Ordered, Shares, Step, steps_in
 from assignors.strategy import Release
 
 _RULES = {
@@ -75,13 +75,12 @@ def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> l
     """Steps of `server-uniform` and `server-range`."""
     named = topic_names(group)
     if any(isinstance(note, Ordered) for note in notes):
-        cuts = (
-            replace(note, topics=tuple(named[topic] for topic in note.topics))
-            if isinstance(note, CutIntoBlocks)
-            else note
-            for note in notes
-        )
-        return dealt_steps(list(cuts), facts)
+        return [
+            replace(step, topics=tuple(named[topic] for topic in step.topics))
+            if isinstance(step, CutIntoBlocks)
+            else step
+            for step in steps_in(notes)
+        ]
     taken = [_named(note, named) for note in notes if isinstance(note, Note)]
     # One step for all topics, although some releases decide topic by topic what members keep: it reads more easily.
     kept: dict[str, dict[PartitionId, None]] = {member: {} for member in facts.topics}

@@ -81,10 +81,6 @@ class Facts:
     replicas: Mapping[str, Sequence[Sequence[str]]] | None = None
     claims: Mapping[str, frozenset[PartitionId]] = field(default_factory=dict)
 
-    def subscribers(self, topic: str) -> list[str]:
-        """Members that subscribe to a topic."""
-        return [member for member, topics in self.topics.items() if topic in topics]
-
     def exists(self, partition: PartitionId) -> bool:
         """Whether a topic has this partition."""
         return 0 <= partition[1] < self.counts.get(partition[0], 0)
@@ -110,11 +106,6 @@ def facts_of(group: Group, racks: PartitionRacks | None) -> Facts:
             for member in group.members
         },
     )
-
-
-def dealt_steps(notes: Sequence[object], _facts: Facts) -> list[Step]:
-    """Steps of `range` and `roundrobin`, of any library, and of the brokers' `range`, which note them as they are."""
-    return [note for note in notes if isinstance(note, Step)]
 
 
 class Changes:

@@ -19,7 +19,7 @@ from assignors.explain.explanation import Explanation
 from assignors.explain.rocketmq import explain_rocketmq
 from assignors.jsonl.lines import ROCKETMQ_PREFIX, SERVER_PREFIX, AllocateLine, ClientLine, ServerLine, read
 from assignors.registry import assign, find_strategy, known_strategies, strategy_named
-from assignors.steps import Ordered
+from assignors.steps import Ordered, steps_in
 from assignors.strategy import Era, Library, Strategy, parse_library
 
 _STICKY = ("sticky", "cooperative-sticky")
@@ -67,10 +67,10 @@ def _of_client(line: ClientLine) -> Explanation:
     blank = Explanation(strategy, by, rule, partitions=partitions)
     if own_algorithm:
         return blank.with_steps(assignment, ())
-    facts = clients.facts_of(group, racks)
-    translate = clients.sticky_steps if strategy in _STICKY else clients.dealt_steps
+    if strategy not in _STICKY:
+        return blank.with_steps(assignment, steps_in(notes))
     try:
-        return blank.with_steps(assignment, translate(notes, facts))
+        return blank.with_steps(assignment, clients.sticky_steps(notes, clients.facts_of(group, racks)))
     except CannotExplainError as error:
         return blank.with_steps(assignment, (), str(error))
 

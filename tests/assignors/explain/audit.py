@@ -117,6 +117,10 @@ def _ordered(ledger: Ledger, step: Ordered) -> None:
     ledger.order = step.members
 
 
+def _subscribers(facts: Facts, topic: str) -> list[str]:
+    return [member for member, topics in facts.topics.items() if topic in topics]
+
+
 def _blocks(ledger: Ledger, step: CutIntoBlocks) -> None:
     quota, larger = divmod(step.partitions, len(step.takers))
     cut: dict[str, list[range]] = {}
@@ -131,7 +135,7 @@ def _blocks(ledger: Ledger, step: CutIntoBlocks) -> None:
         require(held.get(member, range(0)) in (joined, blocks[-1]) or not joined, f"{member!r} has another block")
     for topic in step.topics:
         require(ledger.facts.counts.get(topic) == step.partitions, f"{topic!r} has another partition count")
-        require(set(ledger.facts.subscribers(topic)) == {*step.takers, *step.left_out}, "other subscribers")
+        require(set(_subscribers(ledger.facts, topic)) == {*step.takers, *step.left_out}, "other subscribers")
         for member, block in held.items():
             for number in block:
                 ledger.give(member, (topic, number))
@@ -150,7 +154,7 @@ def _in_racks(ledger: Ledger, step: DealtInRacks) -> None:
     require(sum(size > quota for size in sizes.values()) <= larger, "too many members get one more")
     for topic in step.topics:
         require(facts.counts.get(topic) == step.partitions, f"{topic!r} has another partition count")
-        require(set(facts.subscribers(topic)) == set(step.takers), f"{topic!r} has other subscribers")
+        require(set(_subscribers(facts, topic)) == set(step.takers), f"{topic!r} has other subscribers")
         for member, number in step.in_racks:
             require(not facts.racks.get(member) or facts.in_rack(member, (topic, number)), "not in its rack")
         for member, number in given:
@@ -252,7 +256,7 @@ def _given(ledger: Ledger, step: Given) -> None:
             free = why == "least_in_rack" and facts.racks.get(member) is None
             require(free or facts.in_rack(member, partition), f"{partition} has no replica in the rack of {member!r}")
         if why.startswith("least"):
-            for other in facts.subscribers(partition[0]):
+            for other in _subscribers(facts, partition[0]):
                 could_have = sum(facts.counts.get(topic, 0) for topic in facts.topics[other])
                 may = why == "least" or facts.racks.get(other) is None or facts.in_rack(other, partition)
                 fewer = ledger.size(other) < min(size, could_have)
