@@ -53,18 +53,14 @@ from assignors.measures.invariants import (
     violations,
 )
 from assignors.measures.measure import (
-    Balance,
     Bounds,
     Load,
-    Outcome,
-    balance,
     imbalance,
     imbalance_optimal,
     load_imbalance_optimal,
     loads,
     moves,
     optimal_moves,
-    what_if,
 )
 from assignors.model import Group, PartitionRacks, Subscription
 from assignors.registry import assign, find_strategy, known_strategies, strategy_named
@@ -80,7 +76,6 @@ __all__ = [
     "AssignorError",
     "BadGroup",
     "BadStrategy",
-    "Balance",
     "Bounds",
     "BrokenPromise",
     "CannotTell",
@@ -93,7 +88,6 @@ __all__ = [
     "Leaders",
     "Library",
     "Load",
-    "Outcome",
     "PartitionRacks",
     "Partitions",
     "Strategy",
@@ -105,7 +99,6 @@ __all__ = [
     "Work",
     "assign",
     "at_most",
-    "balance",
     "broken_promises",
     "claimed_partitions",
     "counts",
@@ -131,6 +124,5 @@ __all__ = [
     "to_pairs",
     "topics_without_metadata",
     "violations",
-    "what_if",
     "with_hidden_inputs",
 ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -33,7 +32,7 @@ from assignors.jsonl.lines import (
     as_queues,
     read,
 )
-from assignors.measures import Load, Outcome, bounds_of, outcome, what_if
+from assignors.measures import Bounds, Load, Outcome, bounds_of, outcome, settled
 from assignors.model import Group, PartitionRacks, Subscription
 from assignors.order import sorted_utf16
 from assignors.registry import assign, known_strategies
@@ -158,8 +157,8 @@ class _AskedOfQueues(Struct):
     strategies: list[str] | None = None
 
 
-_Told = tuple[Mapping[str, Any], Outcome]
-"""The assignment as the line shows it, and what it costs."""
+_Told = tuple[Mapping[str, Any], Outcome, int]
+"""The assignment as the line shows it, what it costs, and the number of rebalances until it is final."""
 
 
 def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
@@ -191,22 +190,15 @@ def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> 
 
 
 def _of_clients(line: ClientLine, asked: _Asked, custom: Mapping[str, Strategy]) -> dict[str, Any]:
-    group = line.group()
-    told = what_if(
-        group,
-        [custom.get(name, name) for name in dict.fromkeys(asked.strategies or [*known_strategies(), *custom])],
-        from_pairs(asked.current),
-        library=line.leaders_library(),
-        partition_racks=line.racks(),
-        load=_load(asked.load, group.partitions_per_topic),
-    )
+    group, library, racks = line.group(), line.leaders_library(), line.racks()
+    now = from_pairs(asked.current)
+    load = _load(asked.load, group.partitions_per_topic)
 
-    def shown(result: Outcome | AssignorError) -> _Told:
-        if isinstance(result, AssignorError):
-            raise result
-        return as_lists(to_pairs(result.assignment)), result
+    def compute(name: str) -> _Told:
+        assignment, generations = settled(custom.get(name, name), group, now, library, racks)
+        return as_lists(to_pairs(assignment)), outcome(group, now, assignment, load), generations
 
-    return {name: _answer(partial(shown, result)) for name, result in told.items()}
+    return _answers(compute, asked.strategies or [*known_strategies(), *custom], bounds_of(group, now))
 
 
 def _of_server(line: ServerLine, asked: _Asked) -> dict[str, Any]:
@@ -219,13 +211,12 @@ def _of_server(line: ServerLine, asked: _Asked) -> dict[str, Any]:
     informed = group if any(member.target for member in group.members) else _with_targets(group, now)
     members = ((member.member_id, group.subscribed(member)) for member in group.members)
     measured = Group(tuple(Subscription(one, tuple(uuid.text for uuid in of)) for one, of in members), group.counts)
-    bounds = bounds_of(measured, now)
 
     def compute(strategy: str) -> _Told:
         assignment = assign_on_server(strategy, informed, line.library)
-        return sorted_pairs(assignment), outcome(measured, now, assignment, bounds, load)
+        return sorted_pairs(assignment), outcome(measured, now, assignment, load), 1
 
-    return {name: _answer(partial(compute, name)) for name in asked.strategies or known_server_strategies()}
+    return _answers(compute, asked.strategies or known_server_strategies(), bounds_of(measured, now))
 
 
 def _with_targets(group: ServerGroup, current: Assignment) -> ServerGroup:
@@ -260,7 +251,6 @@ def _of_rocketmq(line: AllocateLine, asked: _AskedOfQueues) -> dict[str, Any]:
         # If a queue is listed twice, its last load counts.
         of_queue = dict(zip(queues, asked.load, strict=True))
         load = {_QUEUES: [of_queue[queue] for queue in list(position)[:here]]}
-    bounds = bounds_of(group, now)
 
     def compute(name: str) -> _Told:
         dealt = allocate_all(line.named(name), queues, line.clients, presort=line.presort)
@@ -268,28 +258,32 @@ def _of_rocketmq(line: AllocateLine, asked: _AskedOfQueues) -> dict[str, Any]:
             client: now.get(client, {}) if isinstance(mine, CallWouldFail) else dict(numbered(mine or ()))
             for client, mine in dealt.items()
         }
-        return listed_queues(dealt), outcome(group, now, after, bounds, load)
+        return listed_queues(dealt), outcome(group, now, after, load), 1
 
     known = [ROCKETMQ_PREFIX + name for name in known_allocate_strategies()]
     if line.separates_rooms:
         known.append(f"{ROCKETMQ_PREFIX}MACHINE_ROOM_NEARBY-AVG")
-    return {name: _answer(partial(compute, name)) for name in asked.strategies or known}
+    return _answers(compute, asked.strategies or known, bounds_of(group, now))
 
 
-def _answer(compute: Callable[[], _Told]) -> dict[str, Any]:
-    try:
-        shown, outcome = compute()
-    except AssignorError as error:
-        return {"error": str(error)}
-    return {
-        "assignment": shown,
-        "partitions_moved": outcome.partitions_moved,
-        "partitions_moved_optimal": outcome.bounds.partitions_moved_optimal,
-        "imbalance": outcome.partitions and outcome.partitions.imbalance,
-        "imbalance_optimal": outcome.bounds.imbalance_optimal,
-        "load_imbalance": outcome.load and outcome.load.imbalance,
-        "generations": outcome.generations,
-    }
+def _answers(compute: Callable[[str], _Told], names: Iterable[str], bounds: Bounds) -> dict[str, Any]:
+    answers: dict[str, Any] = {}
+    for name in names:
+        try:
+            shown, outcome, generations = compute(name)
+        except AssignorError as error:
+            answers[name] = {"error": str(error)}
+            continue
+        answers[name] = {
+            "assignment": shown,
+            "partitions_moved": outcome.partitions_moved,
+            "partitions_moved_optimal": bounds.partitions_moved_optimal,
+            "imbalance": outcome.imbalance,
+            "imbalance_optimal": bounds.imbalance_optimal,
+            "load_imbalance": outcome.load_imbalance,
+            "generations": generations,
+        }
+    return answers
 
 
 def _load(given: Load | None, counts: Mapping[str, int]) -> Load | None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from assignors.measures.measure import Load, Outcome, bounds_of, informed, outcome, what_if
+from assignors.measures.measure import Bounds, Load, Outcome, bounds_of, informed, outcome, settled
 
-__all__ = ["Load", "Outcome", "bounds_of", "informed", "outcome", "what_if"]
+__all__ = ["Bounds", "Load", "Outcome", "bounds_of", "informed", "outcome", "settled"]

@@ -5,8 +5,8 @@ even as the subscriptions allow; that is, sorted from the largest, they are the 
 subscriptions this means that no two members differ by more than one partition; for different ones, that no chain of
 moves can take a partition from a member to one that has at least two fewer. These sorted counts are the same for every
 balanced assignment (they minimise the sum of squares as well as the maximum: Harvey, Ladner, Lovász and Tamir,
-"Semi-matchings for bipartite graphs and load balancing", 2006), but which member has which count may differ. `what_if`
-measures what each strategy would give a group.
+"Semi-matchings for bipartite graphs and load balancing", 2006), but which member has which count may differ. `settled`
+is what a strategy would give a group.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from assignors.assignment import Assignment, counts, same
 from assignors.clients.sticky.claims import read_kafka_python, read_sticky, write_kafka_python, write_sticky
 from assignors.context import at_most
-from assignors.exceptions import AssignorError, TooMuchWork
+from assignors.exceptions import TooMuchWork
 from assignors.measures.optimal_imbalance import smallest_load_bounds, smallest_maximum
 from assignors.measures.optimal_moves import moves_by_min_cost_flow
 from assignors.model import Group, PartitionRacks, Subscription, TopicPartitions, topics_listed
-from assignors.registry import assign, known_strategies
-from assignors.strategy import KAFKA_PYTHON, Library, Strategy, parse_library
+from assignors.registry import assign
+from assignors.strategy import KAFKA_PYTHON, Library, Strategy
 
 # Limit for the flow that finds the smallest maximum: 0.3 s. Usual groups take some thousand steps, 500 members and 500
 # topics with random subscriptions 300,000; larger groups get no figure.
@@ -30,27 +30,6 @@ _MOST_STEPS = 1_000_000
 
 Load = Mapping[str, Sequence[float]]
 """Load of each partition by topic, in any unit that can be added, such as records per second; none below 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """How evenly something is distributed over all members, including those with none.
-
-    Attributes:
-        least: Share of the member with the least.
-        most: Share of the member with the most.
-        imbalance: As from `imbalance`; None if all have nothing.
-    """
-
-    least: float
-    most: float
-    imbalance: float | None
-
-
-def balance(counts: Iterable[float]) -> Balance | None:
-    """Balance of the members' partition counts, or of their loads; None without members."""
-    listed = list(counts)
-    return Balance(min(listed), max(listed), imbalance(listed)) if listed else None
 
 
 def loads(assignment: Assignment, load: Load, members: Iterable[str]) -> dict[str, float]:
@@ -248,23 +227,17 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one strategy for a group.
+    """What an assignment costs a group.
 
     Attributes:
-        assignment: Partitions by topic by member.
         partitions_moved: Partitions whose owner would change, as counted by `moves`.
-        bounds: The best values that any strategy could reach.
-        partitions: Balance of the partition counts; None without members.
-        load: Balance of the loads; None without a given load.
-        generations: Rebalances until it is final: 2 if a cooperative strategy must take partitions back first.
+        imbalance: As from `imbalance`, of the members' partitions.
+        load_imbalance: The same of their loads; None without a given load, too.
     """
 
-    assignment: Assignment
     partitions_moved: int
-    bounds: Bounds
-    partitions: Balance | None
-    load: Balance | None
-    generations: int = 1
+    imbalance: float | None
+    load_imbalance: float | None
 
 
 def bounds_of(group: Group, current: Assignment) -> Bounds:
@@ -272,69 +245,54 @@ def bounds_of(group: Group, current: Assignment) -> Bounds:
     return Bounds(optimal_moves(current, group), imbalance_optimal(group))
 
 
-def outcome(
-    group: Group,
-    current: Assignment,
-    assignment: Assignment,
-    bounds: Bounds,
-    load: Load | None = None,
-    *,
-    generations: int = 1,
-) -> Outcome:
+def outcome(group: Group, current: Assignment, assignment: Assignment, load: Load | None = None) -> Outcome:
     """Measure an assignment of a group against the members' current partitions."""
     ids = [member.member_id for member in group.members]
     return Outcome(
-        assignment,
         moves(current, assignment),
-        bounds,
-        balance(counts(assignment, ids).values()),
-        None if load is None else balance(loads(assignment, load, ids).values()),
-        generations,
+        imbalance(counts(assignment, ids).values()),
+        None if load is None else imbalance(loads(assignment, load, ids).values()),
     )
 
 
-def what_if(
+def settled(
+    strategy: str | Strategy,
     group: Group,
-    strategies: Iterable[str | Strategy] | None = None,
-    current: Assignment | None = None,
-    *,
-    library: Library | str | None = None,
+    current: Assignment,
+    library: Library | None = None,
     partition_racks: PartitionRacks | None = None,
-    load: Load | None = None,
-    bounds: Bounds | None = None,
-) -> dict[str, Outcome | AssignorError]:
-    """Compute each strategy's result for this group.
+) -> tuple[Assignment, int]:
+    """What a strategy would give a group in the end.
 
     A sticky strategy uses the owned partitions in the members' subscriptions. If no member states any in that
     strategy's format (for instance because the group runs another strategy), members are taken to state those of
     `current`, all in one generation.
 
     Args:
+        strategy: A name, or the strategy itself.
         group: Members and partition counts.
-        strategies: Names, or strategies themselves; None means all known ones.
-        current: The current owners, including members that left; None takes the members' own statements.
+        current: The current owners, including members that left.
         library: As for `assign`.
         partition_racks: As for `assign`.
-        load: Load of the partitions, for the balance of loads.
-        bounds: The result of `bounds_of` for the group and `current`, if already computed.
 
     Returns:
-        The outcome by the strategy's name, or the error that says why there is none.
+        The assignment that no further rebalance would change, and the number of rebalances until then: 2 if a
+        cooperative strategy must take partitions back first.
+
+    Raises:
+        AssignorError: As `assign`.
     """
-    stated: Assignment = {member.member_id: dict(member.owned) for member in group.members}
-    now = stated if current is None else current
-    best = bounds_of(group, now) if bounds is None else bounds
-    result: dict[str, Outcome | AssignorError] = {}
-    for strategy in known_strategies() if strategies is None else strategies:
-        name = strategy if isinstance(strategy, str) else strategy.name
-        try:
-            of_library = parse_library(library) if isinstance(library, str) else library
-            asked = informed(group, name, now, of_library)
-            assignment, generations = _settled(strategy, name, asked, of_library, partition_racks)
-            result[name] = outcome(group, now, assignment, best, load, generations=generations)
-        except AssignorError as error:
-            result[name] = error
-    return result
+    name = strategy if isinstance(strategy, str) else strategy.name
+    assignment = assign(strategy, informed(group, name, current, library), library, partition_racks)
+    generations = 1
+    while name == "cooperative-sticky" and generations < _MOST_GENERATIONS:
+        following = _telling(group, name, assignment, library)
+        again = assign(strategy, following, library, partition_racks)
+        if same(again, assignment):
+            break
+        assignment = again
+        generations += 1
+    return assignment, generations
 
 
 def informed(group: Group, name: str, current: Assignment, library: Library | None) -> Group:
@@ -378,23 +336,3 @@ def _telling(group: Group, name: str, current: Assignment, library: Library | No
         return replace(member, owned=had, generation=_GENERATION, user_data=told)
 
     return replace(group, members=tuple(map(of, group.members)), remembered_generation=_GENERATION)
-
-
-def _settled(
-    strategy: str | Strategy,
-    name: str,
-    group: Group,
-    library: Library | None,
-    partition_racks: PartitionRacks | None,
-) -> tuple[Assignment, int]:
-    """The final assignment, which no further rebalance would change, and the number of rebalances until then."""
-    assignment = assign(strategy, group, library, partition_racks)
-    generations = 1
-    while name == "cooperative-sticky" and generations < _MOST_GENERATIONS:
-        following = _telling(group, name, assignment, library)
-        again = assign(strategy, following, library, partition_racks)
-        if same(again, assignment):
-            break
-        assignment = again
-        generations += 1
-    return assignment, generations

@@ -15,7 +15,7 @@ from functools import partial
 
 import msgspec
 
-from assignors import Assignment, AssignorError, Bounds, Group, Load, Outcome, load_imbalance_optimal
+from assignors import Assignment, AssignorError, Bounds, Group, Load, load_imbalance_optimal
 from assignors.measures import outcome
 from streaming.groups.context import NEWEST, GroupConfig, of_decision
 from streaming.groups.rows import WhatIfRow
@@ -103,7 +103,7 @@ class Compared:
         """What the partitions have to carry; None where it is not known."""
         return None if isinstance(self.load, str) else self.load
 
-    def row(self, row: WhatIfRow, answer: Assignment | Outcome | AssignorError) -> WhatIfRow:
+    def row(self, row: WhatIfRow, answer: Assignment | AssignorError) -> WhatIfRow:
         """The row with what the strategy gives, or with the reason why nobody can tell."""
         row = msgspec.structs.replace(
             row,
@@ -113,14 +113,13 @@ class Compared:
         if isinstance(answer, AssignorError):
             reason = str(answer)[:_LONGEST_REASON]
             return msgspec.structs.replace(row, reason=reason, load_reason=reason)
-        if not isinstance(answer, Outcome):
-            answer = outcome(self.group, self.before, answer, self.bounds, self.weights)
+        found = outcome(self.group, self.before, answer, self.weights)
         return msgspec.structs.replace(
             row,
-            partitions_moved=answer.partitions_moved if self.known_before else None,
-            imbalance=answer.partitions.imbalance if answer.partitions is not None else None,
+            partitions_moved=found.partitions_moved if self.known_before else None,
+            imbalance=found.imbalance,
             reason=None if self.known_before else UNKNOWN_BEFORE,
-            load_imbalance=answer.load.imbalance if answer.load is not None else None,
+            load_imbalance=found.load_imbalance,
             load_reason=self.load if isinstance(self.load, str) else None,
         )
 

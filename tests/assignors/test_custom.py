@@ -25,10 +25,9 @@ from assignors import (
     custom_strategies,
     from_pairs,
     same,
-    what_if,
 )
 from assignors.custom import installed_strategies
-from assignors.measures import Outcome
+from assignors.measures import outcome, settled
 
 GROUP = Group((Subscription("b", ("t",)), Subscription("a", ("t",))), {"t": 3})
 
@@ -153,14 +152,13 @@ def test_the_list_can_be_sent_to_another_process() -> None:
     assert assign(found, GROUP)["a"] == {"t": (0, 1, 2)}
 
 
-def test_a_custom_strategy_has_its_place_in_what_if() -> None:
-    outcomes = what_if(GROUP, ["range", custom("FirstTakesAll").strategy(), custom("raises").strategy()], {})
+def test_a_custom_strategy_is_measured_like_any_other() -> None:
+    result, generations = settled(custom("FirstTakesAll").strategy(), GROUP, {})
 
-    assert isinstance(outcomes["range"], Outcome)
-    assert isinstance(outcomes["mine"], CannotTell)
-    alone = what_if(GROUP, [custom("FirstTakesAll").strategy()], {})["mine"]
-    assert isinstance(alone, Outcome)
-    assert alone.partitions.imbalance == pytest.approx(1.0)
+    assert generations == 1
+    assert outcome(GROUP, {}, result).imbalance == pytest.approx(1.0)
+    with pytest.raises(CannotTell):
+        settled(custom("raises").strategy(), GROUP, {})
 
 
 _ASSIGNORS = Path(__file__).resolve().parents[2] / "docs" / "assignors.md"

@@ -143,8 +143,8 @@ class _Classic:
         found = result_of(self.state, decision, strategy, verdict, config)
         if isinstance(found, AssignorError):
             return str(found)
-        inputs, outcome = found
-        return Expected(drifted_between(outcome.assignment, assigned(record)), inputs)
+        inputs, expected = found
+        return Expected(drifted_between(expected, assigned(record)), inputs)
 
     def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
         config = self.context.config

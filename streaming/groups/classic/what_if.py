@@ -19,7 +19,6 @@ from assignors import (
     CannotTell,
     Group,
     Library,
-    Outcome,
     PartitionRacks,
     Strategy,
     find_strategy,
@@ -29,7 +28,7 @@ from assignors import (
     parse_library,
     strategy_named,
 )
-from assignors.measures import bounds_of, informed, what_if
+from assignors.measures import bounds_of, informed, settled
 from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
 from streaming.groups.classic.state import ClassicDecision, Owned
@@ -173,26 +172,24 @@ def _rows(
     rows = []
     for name in names:
         library = verdict.library
-        answer: Assignment | Outcome | AssignorError = assigned(record)
+        answer: Assignment | AssignorError = assigned(record)
         if name != runs or library is None:
             strategy, as_library = _strategy(name, verdict, decision, config)
             library = None if as_library is None else str(as_library)
             if isinstance(strategy, CannotTell):
                 answer = strategy
             else:
-                asked = group if name == runs else _silent(group)
-                now = had if known_before else None
-                weights = compared.weights
-                answer = what_if(
-                    asked, [strategy], now, library=as_library, partition_racks=racks, load=weights, bounds=bounds
-                )[name]
+                try:
+                    answer, _ = settled(strategy, group if name == runs else _silent(group), had, as_library, racks)
+                except AssignorError as error:
+                    answer = error
         rows.append(compared.row(row_of(name, runs=name == runs, library=library), answer))
     return with_load_optimal(rows, group, compared.load)
 
 
 def result_of(
     state: GroupState, decision: ClassicDecision, name: str, verdict: Verdict, config: GroupConfig
-) -> tuple[ClientInputs, Outcome] | AssignorError:
+) -> tuple[ClientInputs, Assignment] | AssignorError:
     """What a strategy that the group does not run would have decided, and by what; or why nobody can tell.
 
     What only the other protocol would have carried, such as owned partitions for `sticky`, is taken from the decision
@@ -216,10 +213,10 @@ def result_of(
         group = _silent(Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader))
         with of_decision():
             asked = informed(group, name, before, library)
-            found = what_if(asked, [strategy], before, library=library, partition_racks=racks)[name]
+            expected, _ = settled(strategy, asked, before, library, racks)
     except AssignorError as error:
         return error
-    return found if isinstance(found, AssignorError) else (ClientInputs(name, asked, library, racks), found)
+    return ClientInputs(name, asked, library, racks), expected
 
 
 def _silent(group: Group) -> Group:

@@ -22,7 +22,6 @@ from assignors import (
     Violation,
     assign,
     at_most,
-    balance,
     counts,
     from_pairs,
     imbalance,
@@ -45,13 +44,6 @@ def alike(members: int, partitions: int) -> Group:
 def group(topics: dict[str, str], /, **counts: int) -> Group:
     """Members with topics of one letter each."""
     return Group(tuple(Subscription(member, tuple(of)) for member, of in topics.items()), counts)
-
-
-def test_balance_tells_the_emptiest_and_the_fullest_member() -> None:
-    told = balance([4, 2, 0])
-
-    assert (told.least, told.most, told.imbalance) == (0, 4, pytest.approx(1.0))
-    assert balance([]) is None
 
 
 def test_a_members_load_is_the_sum_over_its_partitions() -> None:
