@@ -111,30 +111,30 @@ class _OfDecision(_OfGroup, frozen=True, array_like=True):
     event_date: int
 
 
-class ChurnRow(_OfDecision, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ChurnRow(_OfDecision, frozen=True, array_like=True, forbid_unknown_fields=True, kw_only=True):
     """One row of `rebalance_churn`. State holds it too (`OpenCost`): add new columns at the end, with a default."""
 
     revision: int
     kind: str
     incarnation: int
     generation: int | None
-    previous_generation: int | None
-    generations_skipped: int | None
-    follows: int | None
+    previous_generation: int | None = None
+    generations_skipped: int | None = None
+    follows: int | None = None
     protocol_type: str
     strategy: str | None
-    leader: str | None
+    leader: str | None = None
     members: int
     partitions: int
     joined: tuple[str, ...] | None
     left: tuple[str, ...]
-    replaced: tuple[ReplacedMember, ...]
-    partitions_moved: int | None
-    partitions_moved_optimal: int | None
-    partitions_pending_handover: int
-    join_completed_time: int | None
-    unassigned_partition_seconds_min: float | None
-    unassigned_partition_seconds_max: float | None
+    replaced: tuple[ReplacedMember, ...] = ()
+    partitions_moved: int | None = None
+    partitions_moved_optimal: int | None = None
+    partitions_pending_handover: int = 0
+    join_completed_time: int | None = None
+    unassigned_partition_seconds_min: float | None = None
+    unassigned_partition_seconds_max: float | None = None
     causes: tuple[Cause, ...] | None = None
     rebalance_protocol: str | None = None
     partitions_stopped_unmoved: int | None = None
@@ -400,22 +400,22 @@ class TopicRow(msgspec.Struct, frozen=True, array_like=True):
     round_time: int
     event_date: int
     ended: bool
-    ended_reason: str | None
-    topic_id: str | None
-    partitions: int
-    offline_partitions: int
-    records_max: int | None
-    produced_per_second: float | None
-    produced_reason: str | None
-    log_bytes: int | None
-    produced_bytes_per_second_min: float | None
-    bytes_reason: str | None
-    rates_over_seconds: float | None
-    groups: int
-    readers: tuple[str, ...]
-    read_by_nobody: bool | None
-    read_by_nobody_since: int | None
-    read_by_nobody_reason: str | None
+    ended_reason: str | None = None
+    topic_id: str | None = None
+    partitions: int = 0
+    offline_partitions: int = 0
+    records_max: int | None = None
+    produced_per_second: float | None = None
+    produced_reason: str | None = None
+    log_bytes: int | None = None
+    produced_bytes_per_second_min: float | None = None
+    bytes_reason: str | None = None
+    rates_over_seconds: float | None = None
+    groups: int = 0
+    readers: tuple[str, ...] = ()
+    read_by_nobody: bool | None = None
+    read_by_nobody_since: int | None = None
+    read_by_nobody_reason: str | None = None
 
 
 class WhatIfRow(_OfDecision, frozen=True, array_like=True):

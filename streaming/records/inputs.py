@@ -130,12 +130,12 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
     record: int
     record_time: int
     protocol_type: str
-    generation: int
-    protocol: str | None
-    leader: str | None
-    state_time: int
-    members: tuple[Member, ...]
-    value_version: int
+    generation: int = -1
+    protocol: str | None = None
+    leader: str | None = None
+    state_time: int = -1
+    members: tuple[Member, ...] = ()
+    value_version: int = -1
     log_partition: int = -1
     leader_epoch: int = -1
     seen: bool = False

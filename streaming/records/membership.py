@@ -24,7 +24,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         client_id: Client id.
         client_host: Host as the broker recorded it, for example "/127.0.0.1".
         rebalance_timeout: ms; -1 when the record version has none.
-        session_timeout: ms.
+        session_timeout: ms; -1 where only rounds have seen the member.
         subscription_version: Version of the consumer protocol's subscription; None when not decoded.
         topics: Subscribed topics in record order; None when the subscription was not decoded.
         owned: Owned partitions of the subscription (v1+), in record order.
@@ -40,15 +40,15 @@ class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     group_instance_id: str | None
     client_id: str
     client_host: str
-    rebalance_timeout: int
-    session_timeout: int
-    subscription_version: int | None
-    topics: tuple[str, ...] | None
-    owned: TopicPartitions
-    generation: int | None
-    rack: str | None
-    user_data: bytes | None
-    assigned: TopicPartitions | None
+    rebalance_timeout: int = -1
+    session_timeout: int = -1
+    subscription_version: int | None = None
+    topics: tuple[str, ...] | None = None
+    owned: TopicPartitions = ()
+    generation: int | None = None
+    rack: str | None = None
+    user_data: bytes | None = None
+    assigned: TopicPartitions | None = None
     undecodable: str | None = None
 
 

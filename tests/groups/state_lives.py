@@ -266,6 +266,8 @@ def open_cost(row: ChurnRow) -> OpenCost:
     row = msgspec.structs.replace(
         row,
         replaced=(ReplacedMember("i", "before", "after"),),
+        partitions_pending_handover=1,
+        unassigned_partition_seconds_max=1.0,
         records_delayed_min=1,
         records_delayed_max=2,
         preparing_since=START,

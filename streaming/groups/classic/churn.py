@@ -166,8 +166,6 @@ def _churn_row(state: GroupState, record: MembershipRecord, past: Past, change: 
         partitions_moved_optimal=change.optimal,
         partitions_pending_handover=len(change.pending),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
-        unassigned_partition_seconds_min=None,
-        unassigned_partition_seconds_max=None,
         causes=classic_causes(state, record, past, change, joined, departures(state, past, record, left)),
         rebalance_protocol=rebalance_protocol(record) if is_rebalance else None,
         partitions_stopped_unmoved=stopped_unmoved(record, change.was, change.after, returned)

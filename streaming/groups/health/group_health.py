@@ -22,7 +22,6 @@ from streaming.groups.rows import MOST, Finding, GroupHealthRow, for_people, par
 from streaming.groups.state import GroupState, LoadState
 from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
 from streaming.records import GroupObservation
-from streaming.times import day_of
 
 
 def write_health(
@@ -101,7 +100,7 @@ def _health_row(
     *,
     ended: bool = False,
 ) -> GroupHealthRow:
-    config, verdict = context.config, membership.verdict
+    verdict = membership.verdict
     configured = None if observation.configured is None else observation.configured.strategy
     told = None if ended else observation.state
     loss = totals.loss
@@ -112,14 +111,9 @@ def _health_row(
     behind_topic, behind_partition = totals.unread_partition or (None, None)
     behind_most = _seconds_since(totals.unread_min, totals, state.clock.now)
     return GroupHealthRow(
-        cluster=config.cluster,
+        **context.of_a_round(observation),
         cluster_id=observation.cluster_id,
-        group_id=context.group,
-        source=context.source,
         log_partition=partition_column(observation.log_partition),
-        round=observation.round,
-        round_time=observation.time,
-        event_date=day_of(observation.time),
         ended=ended,
         state=told if told is not None else membership.state,
         group_type=observation.group_type,

@@ -203,23 +203,12 @@ def _churn_row(
         **columns_of(record, incarnation, context),
         revision=1,
         kind=kind,
-        previous_generation=None,
-        generations_skipped=None,
-        follows=None,
         protocol_type=PROTOCOL_TYPE,
         strategy=record.protocol,
-        leader=None,
         members=len(record.members),
         partitions=len(queues),
         joined=None if before is None else tuple(sorted(have - had)),
         left=tuple(sorted(had - have)),
-        replaced=(),
-        partitions_moved=None,
-        partitions_moved_optimal=None,
-        partitions_pending_handover=0,
-        join_completed_time=None,
-        unassigned_partition_seconds_min=None,
-        unassigned_partition_seconds_max=None,
     )
 
 

@@ -22,8 +22,7 @@ from streaming.groups.rocketmq.views import NO_MEMBERS, grouped, is_retry, twice
 from streaming.groups.rows import BrokerClient, BrokerMembersRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
-from streaming.records import NONE, OK, ROCKETMQ, BrokerSeen, GroupObservation
-from streaming.times import day_of
+from streaming.records import NONE, OK, BrokerSeen, GroupObservation
 
 MOST_CLIENTS: Final = 2_000
 """Connections that one row names; `connections` counts all."""
@@ -60,15 +59,10 @@ def _list_row(broker: BrokerSeen, missing: tuple[str, ...], seen: RocketMQRound,
     is_told = broker.answer in {OK, NONE}
     topics = None if broker.subscriptions is None else [subscription.topic for subscription in broker.subscriptions]
     return BrokerMembersRow(
-        cluster=context.config.cluster,
-        group_id=context.group,
+        **context.of_a_round(seen),
         broker=broker.name,
         broker_id=broker.broker_id,
         address=broker.address,
-        source=ROCKETMQ,
-        round=seen.round,
-        round_time=seen.time,
-        event_date=day_of(seen.time),
         ended=False,
         answer=broker.answer,
         reason=broker.reason,

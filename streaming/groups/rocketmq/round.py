@@ -214,14 +214,7 @@ def _member(views: Views, client: str) -> Member:
         group_instance_id=None,
         client_id=client,
         client_host=", ".join(hosts[:_HOSTS]) + more,
-        rebalance_timeout=-1,
-        session_timeout=-1,
-        subscription_version=None,
         topics=None if topics is None else tuple(sorted(units)),
-        owned=(),
-        generation=None,
-        rack=None,
-        user_data=None,
         assigned=None if held is None else tuple(held.items()),
         undecodable=None if held is not None else "it does not tell which queues it holds",
     )
@@ -244,12 +237,8 @@ def record_of(members: tuple[Member, ...], number: int, time: int, strategy: str
         record=number,
         record_time=time,
         protocol_type=CONSUMER,
-        generation=-1,
         protocol=strategy if members else None,
-        leader=None,
-        state_time=-1,
         members=members,
-        value_version=-1,
         seen=True,
     )
 

@@ -215,12 +215,8 @@ def _record(
         record=observation.round,
         record_time=observation.time,
         protocol_type=protocol_type,
-        generation=-1,
         protocol=protocol,
-        leader=None,
-        state_time=-1,
         members=members,
-        value_version=-1,
         seen=True,
         decided_after=-1 if after is None else min(after, observation.time),
     )
