@@ -1,4 +1,4 @@
-"""Conditions of the rules: each over every row of a chunk at once, in DuckDB; only relevant ones are returned.
+"""Conditions of the rules: those of a table in one query over every row of a chunk, which returns the relevant rows.
 
 Hardly any of ten thousand rows a round is relevant: those that are true, those of alerts that are pending or firing,
 and those that end something.
@@ -25,6 +25,9 @@ _Order: TypeAlias = tuple[bool, tuple[int, ...]]
 
 _OrderedRow: TypeAlias = tuple[_Order, RuleRow]
 
+# Columns of what a rule finds of a row; its place among the rules comes after it.
+_CONDITION, _VALUE = "condition of ", "value of "
+
 
 class Conditions:
     """Applies the rules to rows. Not for several threads."""
@@ -32,6 +35,9 @@ class Conditions:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = tuple(rules)
         self._connection = connect()
+        self._of_rounds = [rule for rule in rules if not rule.by_clock and not rule.of_events]
+        self._of_events = [rule for rule in rules if rule.of_events]
+        self._of_clock = [rule for rule in rules if rule.by_clock]
 
     def columns(self, *, of_events: bool = False) -> dict[str, frozenset[str]]:
         """Columns that the rules over rounds read, by table, or those over events."""
@@ -51,11 +57,9 @@ class Conditions:
         """
         by_round: list[list[_OrderedRow]] = [[] for _ in chunk.rounds]
         numbers = [r.number for r in chunk.rounds]
-        for rule in self._rules:
-            if rule.by_clock or rule.of_events:
-                continue
-            rows = chunk.rows.get(rule.table.name)
-            found = self._judge(rule, rows, active) if rows is not None and rows.num_rows else []
+        judged = self._judge(self._of_rounds, chunk.rows, active)
+        for rule in self._of_rounds:
+            found = judged.get(rule.name, [])
             if rule.table.name == "drift":
                 entities = {entity for name, entity in active if name == rule.name}
                 entities |= {seen.entity for *_, seen in found}
@@ -73,10 +77,8 @@ class Conditions:
             at: The newest round; None before the first.
             now: The alerter's clock, ms.
         """
-        found: list[_OrderedRow] = []
-        for rule in self._rules:
-            if rule.of_events and rule.table.name in rows:
-                found += [(order, seen) for _, order, seen in self._judge(rule, rows[rule.table.name], ())]
+        judged = self._judge(self._of_events, rows, ())
+        found = [(order, seen) for rule in self._of_events for _, order, seen in judged.get(rule.name, ())]
         return Observed(at, _newest((order, seen) for order, seen in found if seen.condition), now)
 
     def by_clock(
@@ -91,44 +93,68 @@ class Conditions:
             now: The alerter's clock, ms.
             known: What the alerter knows by itself, by the names of `CLOCK_FIELDS`; what is missing is not known.
         """
-        schema = next((r.table.arrow_schema for r in self._rules if r.by_clock), None)
-        if schema is None:
+        if not self._of_clock:
             return Observed(at, now=now)
-        row = newest if newest is not None else schema.empty_table()
+        table = self._of_clock[0].table
+        row = newest if newest is not None else table.arrow_schema.empty_table()
         if row.num_rows == 0:
-            row = pa.Table.from_pylist([{"cluster": cluster}], schema=schema)
+            row = pa.Table.from_pylist([{"cluster": cluster}], schema=table.arrow_schema)
         for field in CLOCK_FIELDS:
             row = row.append_column(field, pa.array([known.get(field.name)], field.type))
-        seen = [
-            found
-            for rule in self._rules
-            if rule.by_clock
-            for _, _, found in self._judge(rule, row, {(rule.name, "{}")})
-        ]
-        return Observed(at, tuple(seen), now)
+        judged = self._judge(self._of_clock, {table.name: row}, {(rule.name, "{}") for rule in self._of_clock})
+        return Observed(at, tuple(seen for found in judged.values() for _, _, seen in found), now)
 
-    def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[AlertKey]) -> list[tuple[int, _Order, RuleRow]]:
-        # TRY: a row on which an expression fails (a cast, an overflow) is not known; the others are.
-        value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
-        ended = {"ended"} if rule.table.closes else set()
-        rounds = set() if rule.of_events else {"round"}
-        names = sorted({*rounds, *rule.table.newest_by, *rule.columns, *rule.key, *ended})
-        columns = ", ".join(f'"{name}"' for name in names)
-        keys = ", ".join(f'"{name}"' for name in rule.key)
-        # The rule's own expression, which `expressions.check` has seen.
-        judged = f'SELECT {columns}, TRY(({rule.when.sql}\n)) AS "_condition", {value} AS "_value" FROM rows_of_rule'  # noqa: S608
-        sql = f"WITH judged AS ({judged}) SELECT * FROM judged "  # noqa: S608
-        if rule.key:
-            relevant = f'SELECT {keys} FROM judged WHERE "_condition" UNION ALL SELECT {keys} FROM known_alerts'  # noqa: S608
+    def _judge(
+        self, rules: Iterable[Rule], rows: Mapping[str, pa.Table], active: Collection[AlertKey]
+    ) -> dict[str, list[tuple[int, _Order, RuleRow]]]:
+        """By rule the rows of the keys for which it holds anywhere in these rows, or is active: round, order, row."""
+        alike: dict[tuple[str, tuple[str, ...]], list[Rule]] = {}
+        for rule in rules:
+            if rule.table.name in rows and rows[rule.table.name].num_rows:
+                alike.setdefault((rule.table.name, rule.key), []).append(rule)
+        found: dict[str, list[tuple[int, _Order, RuleRow]]] = {}
+        for (table, key), together in alike.items():
+            names = {rule.name for rule in together}
+            known = {alert for alert in active if alert[0] in names}
+            relevant = self._relevant(together, rows[table], {entity for _, entity in known})
+            of_row = [(row, _entity(key, row)) for row in relevant]
+            for place, rule in enumerate(together):
+                holds = {entity for row, entity in of_row if row[f"{_CONDITION}{place}"]}
+                found[rule.name] = [
+                    (row.get("round") or 0, _order(rule, row), _seen(rule, place, row, entity))
+                    for row, entity in of_row
+                    if entity in holds or (rule.name, entity) in known
+                ]
+        return found
+
+    def _relevant(self, rules: Sequence[Rule], rows: pa.Table, known: Iterable[str]) -> list[dict[str, Any]]:
+        """The rows of the keys for which one of some rules of one table and key holds, and of the known entities."""
+        table, key = rules[0].table, rules[0].key
+        ended = {"ended"} if table.closes else set()
+        rounds = set() if rules[0].of_events else {"round"}
+        names = sorted({*rounds, *table.newest_by, *key, *ended}.union(*(rule.columns for rule in rules)))
+        columns = [f'"{name}"' for name in names]
+        for place, rule in enumerate(rules):
+            # The rule's own expression, which `expressions.check` has seen. TRY: a row on which one fails (a cast, an
+            # overflow) is not known; the others are.
+            value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
+            columns += [
+                f'TRY(({rule.when.sql}\n)) AS "{_CONDITION}{place}"',
+                f'{value} AS "{_VALUE}{place}"',
+            ]
+        sql = f"WITH judged AS (SELECT {', '.join(columns)} FROM rows_of_rule) SELECT * FROM judged "  # noqa: S608
+        if key:
+            keys = ", ".join(f'"{name}"' for name in key)
+            holds = " OR ".join(f'"{_CONDITION}{place}"' for place in range(len(rules)))
+            wanted = f"SELECT {keys} FROM judged WHERE {holds} UNION ALL SELECT {keys} FROM known_alerts"  # noqa: S608
             # A key may have NULL in it: an equal one, here.
-            same = " AND ".join(f'judged."{name}" IS NOT DISTINCT FROM wanted."{name}"' for name in rule.key)
-            sql += f"SEMI JOIN ({relevant}) AS wanted ON {same}"
-            known = [json.loads(entity) for name, entity in active if name == rule.name]
-            schema = pa.schema([rule.table.arrow_schema.field(name) for name in rule.key])
-            self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
+            same = " AND ".join(f'judged."{name}" IS NOT DISTINCT FROM wanted."{name}"' for name in key)
+            sql += f"SEMI JOIN ({wanted}) AS wanted ON {same}"
+            schema = pa.schema([table.arrow_schema.field(name) for name in key])
+            self._connection.register("known_alerts", pa.Table.from_pylist([*map(json.loads, known)], schema=schema))
         self._connection.register("rows_of_rule", rows)
-        found = fetched(self._connection, sql).to_pylist()
-        return [(row.get("round") or 0, _order(rule, row), _seen(rule, row)) for row in found]
+        relevant: list[dict[str, Any]] = fetched(self._connection, sql).to_pylist()
+        return relevant
 
 
 def _order(rule: Rule, row: Mapping[str, Any]) -> _Order:
@@ -146,15 +172,18 @@ def _newest(rows: Iterable[_OrderedRow]) -> tuple[RuleRow, ...]:
     return tuple(seen for _, seen in newest.values())
 
 
-def _seen(rule: Rule, row: Mapping[str, Any]) -> RuleRow:
-    # Columns of the key that are NULL are left out.
-    key = {name: row[name] for name in rule.key if row.get(name) is not None}
-    entity = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
-    value = row["_value"]
+def _entity(key: Iterable[str], row: Mapping[str, Any]) -> str:
+    """The key as `RuleRow` has it: columns that are NULL are left out."""
+    known = {name: row[name] for name in key if row.get(name) is not None}
+    return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+
+
+def _seen(rule: Rule, place: int, row: Mapping[str, Any], entity: str) -> RuleRow:
+    condition, value = row[f"{_CONDITION}{place}"], row[f"{_VALUE}{place}"]
     if row.get("ended"):
         return RuleRow(rule.name, entity, None, gone=True)
-    if not row["_condition"]:
-        return RuleRow(rule.name, entity, row["_condition"], value=value)
+    if not condition:
+        return RuleRow(rule.name, entity, condition, value=value)
     values = {**row, "value": value}
     labels = tuple((name, fill(template, values)) for name, template in rule.labels)
     return RuleRow(rule.name, entity, True, value=value, message=fill(rule.message, values), labels=labels)
