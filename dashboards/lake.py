@@ -105,7 +105,6 @@ class PageLake:
         self._version = 0
         self._answers: dict[tuple[Any, ...], Any] = {}
         self._lock = threading.Lock()
-        self._read_once = threading.Event()
         self._read = False
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lake", daemon=True)
@@ -142,10 +141,6 @@ class PageLake:
     def present(self) -> bool:
         """Whether the newest rows of everything that lives were read."""
         return self._read and not self._cache.present_behind
-
-    def wait_for_first_poll(self, seconds: float) -> bool:
-        """Wait until the newest rows were read, or reading failed; False when the time is up."""
-        return self._read_once.wait(seconds)
 
     @property
     def version(self) -> int:
@@ -276,7 +271,6 @@ class PageLake:
             began = time.monotonic()
             try:
                 self.poll()
-                self._read_once.set()
                 while self.read_on():
                     if time.monotonic() - began > self._refresh_s or self._end.is_set():
                         break

@@ -28,21 +28,13 @@ class Cluster:
         name: Its configured name.
         round: Number of the round.
         round_ms: Its time by the broker's clock, ms since the epoch.
-        closed_ms: When all its events were acknowledged; None if not known.
         interval_ms: The probe's interval.
-        groups: Groups in the round.
-        log_partitions: Partitions of the offsets log.
-        held_partitions: Those that an open transaction blocks.
     """
 
     name: str
     round: int
     round_ms: int
-    closed_ms: int | None
     interval_ms: int | None
-    groups: int | None
-    log_partitions: int | None
-    held_partitions: int | None
 
 
 class MetricRows:
@@ -189,7 +181,10 @@ class Model:
 
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
         rounds = self.lake.columns([_ROUNDS])[_ROUNDS].to_pylist()
-        clusters = {row["cluster"]: _cluster(row) for row in rounds}
+        clusters = {
+            row["cluster"]: Cluster(row["cluster"], row["round"], epoch_ms(row["round_time"]), row["interval_ms"])
+            for row in rounds
+        }
         return Snapshot(version, clusters, MetricRows(lambda names: self._metrics(names, whole=whole)), whole)
 
     def _metrics(self, names: Collection[str], *, whole: bool) -> dict[str, pa.Table]:
@@ -203,17 +198,3 @@ class Model:
 def round_age_s(cluster: Cluster) -> float:
     """Age of a cluster's newest round by this machine's clock, s; not below 0."""
     return max(0.0, datetime.now(UTC).timestamp() - cluster.round_ms / 1000)
-
-
-def _cluster(row: dict[str, Any]) -> Cluster:
-    closed = row["closed_time"]
-    return Cluster(
-        name=row["cluster"],
-        round=row["round"],
-        round_ms=epoch_ms(row["round_time"]),
-        closed_ms=None if closed is None else epoch_ms(closed),
-        interval_ms=row["interval_ms"],
-        groups=row["groups"],
-        log_partitions=row["log_partitions"],
-        held_partitions=row["held_partitions"],
-    )

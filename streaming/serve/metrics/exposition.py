@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Literal
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,11 +42,10 @@ _SPECIAL = r'["\\\n]'
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric with its samples.
+    """One metric, a gauge, with its samples.
 
     Attributes:
-        name: Its name; a counter's without `_total`.
-        kind: Its type.
+        name: Its name.
         help: What it means, in one line.
         labels: Makes those of each row, as `label_texts` does; not asked for where the metric is left out.
         values: Of each row, as text; NULL where there is no series.
@@ -54,7 +53,6 @@ class Family:
     """
 
     name: str
-    kind: Literal["gauge", "counter"]
     help: str
     labels: Callable[[], pa.Array]
     values: pa.Array
@@ -77,7 +75,7 @@ def few(name: str, told: str, samples: Iterable[tuple[str, float]]) -> Family:
     rows = list(samples)
     labels = pa.array([f"{{{at}}}" if at else "" for at, _ in rows], pa.string())
     values = pa.array([number(value) for _, value in rows], pa.string())
-    return Family(name, "gauge", told, lambda: labels, values, Level.CLUSTER)
+    return Family(name, told, lambda: labels, values, Level.CLUSTER)
 
 
 def label_texts(labels: Mapping[str, pa.Array], rows: int) -> pa.Array:
@@ -139,14 +137,12 @@ def written(families: Iterable[Family], *, open_metrics: bool) -> bytes:
     for family in families:
         if not family.series:
             continue
-        line = f"{family.name}_total" if family.kind == "counter" else family.name
-        named = family.name if open_metrics else line
         told = family.help.replace("\\", "\\\\").replace("\n", "\\n")
         if open_metrics:
             told = told.replace('"', '\\"')
-        parts.append(f"# HELP {named} {told}\n# TYPE {named} {family.kind}\n".encode())
+        parts.append(f"# HELP {family.name} {told}\n# TYPE {family.name} gauge\n".encode())
         # (A row without a value has no line.)
-        lines = pc.binary_join_element_wise(line, family.labels(), " ", family.values, "\n", "").drop_null()
+        lines = pc.binary_join_element_wise(family.name, family.labels(), " ", family.values, "\n", "").drop_null()
         parts.append(_joined(lines))
     return b"".join(parts)
 

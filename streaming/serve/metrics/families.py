@@ -111,7 +111,7 @@ def _family(mode: Mode, metric: Metric, rows: pa.Table, named: Callable[[], pa.A
         values = pc.if_else(is_without, number(mode.without_commit), values)
     if metric.more:
         named = partial(_labels, {**mode.labels[metric.of], **metric.more}, rows)
-    return Family(metric.name, "gauge", metric.help, named, _whole(values), _LEVELS[metric.of])
+    return Family(metric.name, metric.help, named, _whole(values), _LEVELS[metric.of])
 
 
 def _build() -> pa.Table:
