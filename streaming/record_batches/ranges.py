@@ -141,6 +141,12 @@ class RangeReader:
         ids = {name: printed(topic_id.bytes) for name, topic_id in found.items() if topic_id is not None}
         return ClusterIdentity(cluster.cluster_id, {name: text for name, text in ids.items() if text is not None})
 
+    def refresh(self) -> None:
+        """Ask for the metadata of the topics in use. Raises KafkaError."""
+        consumer = self._consumer
+        future = consumer._cluster.request_update()  # noqa: SLF001 - see the module's docstring
+        consumer._net.run(consumer._manager.wait_for, future, _ASK_MS)  # noqa: SLF001
+
     def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offsets that exist. Raises KafkaError."""
         return ask_offsets(self._consumer.beginning_offsets, partitions, _ASK_MS)

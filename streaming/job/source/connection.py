@@ -42,6 +42,12 @@ class Readers:
         of_log = self.log.identity({LOG: settings.offsets_topic} if follows in {None, FROM_LOG} else {})
         return ClusterIdentity(of_log.cluster_id, {**of_log.topics, **of_bus.topics})
 
+    def refresh(self) -> None:
+        """Let the next identity be of now. Raises KafkaError."""
+        self.bus.refresh()
+        if self.log is not None and self.log is not self.bus:
+            self.log.refresh()
+
 
 _READERS: dict[tuple[int, str], Readers] = {}
 

@@ -189,6 +189,11 @@ class Planner:
         if self._may_wait(batch):
             return start
         if batch.rounds:
+            # A topic that was deleted and created again may have these offsets by now, of other rounds.
+            readers.refresh()
+            here = readers.identity(self._settings, follows)
+            if recreated(start, here):
+                return self._turned(start, turn(start, here))
             self._last_round = self._clock()
             self._rests = batch.rounds[-1].rests
             self._shorter_since = self._passed_over = None

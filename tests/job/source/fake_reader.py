@@ -102,6 +102,9 @@ class FakeReader:
     def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
         return ClusterIdentity(self.cluster_id, {name: self.ids[t] for name, t in topics.items() if t in self.ids})
 
+    def refresh(self) -> None:
+        self._ask("refresh")
+
     def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         self._ask("starts")
         return {place: self.deleted_below[place] for place in partitions}

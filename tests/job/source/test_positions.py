@@ -78,6 +78,19 @@ def test_a_rounds_topic_that_was_created_again_is_taken_up_at_once_and_its_numbe
     assert (end["round"], end["base"], end["rounds"]) == (14, 6, 10)
 
 
+def test_a_rounds_topic_that_was_created_again_is_noticed_before_rounds_of_its_are_taken_for_later_ones(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.reader.ids = {"rounds": "first"}
+    world.round()
+    start = world.planner.latest(INITIAL, None)
+    # The client's metadata is some seconds old: until it is asked again, it has the first topic's id.
+    monkeypatch.setattr(world.reader, "refresh", lambda: world.reader.ids.update(rounds="second"))
+    for _ in range(3):
+        world.round()
+    assert world.planner.latest(start, None)["rounds"] == 0
+
+
 def test_a_rounds_topic_without_an_id_that_stays_shorter_is_taken_up_after_a_minute(world: World) -> None:
     for _ in range(3):
         world.round()
