@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import time
 
+from streaming.probe.idle import SETTLED_ROUNDS, SPREAD_ROUNDS
 from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, await_rounds, rounds_of, up, up_settings
 
 __all__ = ["active", "rest", "scale"]
 
-_ROUNDS_BEFORE = 14
-"""Rounds until groups count as idle (twelve), and two more."""
+_ROUNDS_BEFORE = SETTLED_ROUNDS + SPREAD_ROUNDS + 2
+"""Rounds until only heartbeats report the groups, and two more."""
 
 _HEAP = "3g"
 """A broker holds the newest commit of each partition: a million of them take more than the demo's half a gigabyte."""
