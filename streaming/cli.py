@@ -120,15 +120,19 @@ def run(
     from streaming.probe import ensure_ready  # noqa: PLC0415
 
     ensure_ready(settings)
-    from streaming.job.start import run_job  # noqa: PLC0415
+    from streaming.job.session import start_beside  # noqa: PLC0415
 
     with only_one(JOB, settings.lake, settings.cluster) as lease:
+        session = start_beside(settings, checkpoint)
+        from streaming.job.run import run as run_job  # noqa: PLC0415
+
         run_job(
             settings,
             available_now=available_now,
             checkpoint=checkpoint,
             rebuild_state=rebuild_state,
             check=lease,
+            session=session,
         )
 
 

@@ -110,7 +110,7 @@ ROOMS = {
         "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
         "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
         "streaming.tables streaming.terminal streaming.times",
-        "streaming.job.__main__ streaming.job.log streaming.job.start",
+        "streaming.job.__main__ streaming.job.log streaming.job.run streaming.job.session",
     ),
     "streaming.notes": room(
         "deltalake rich",

@@ -45,7 +45,7 @@ def what_if_rows(
         without: The strategies that have a row where nothing can be computed, each with whether the group runs it.
         tried: Gives the rows of all strategies, or why there are none; may raise `AssignorError`.
     """
-    row_of = partial(_row, judged, observation)
+    row_of = partial(_unfilled_row, judged, observation)
     try:
         with of_decision():
             rows = tried(row_of)
@@ -56,7 +56,7 @@ def what_if_rows(
     return rows
 
 
-def _row(
+def _unfilled_row(
     judged: Judged,
     observation: GroupObservation,
     strategy: str,
@@ -103,7 +103,7 @@ class Compared:
         """What the partitions have to carry; None where it is not known."""
         return None if isinstance(self.load, str) else self.load
 
-    def row(self, row: WhatIfRow, answer: Assignment | AssignorError) -> WhatIfRow:
+    def filled(self, row: WhatIfRow, answer: Assignment | AssignorError) -> WhatIfRow:
         """The row with what the strategy gives, or with the reason why nobody can tell."""
         row = msgspec.structs.replace(
             row,

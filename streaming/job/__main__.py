@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rebuild-state", action="store_true", help="move the checkpoint aside, and read again")
     chosen = parser.parse_args(arguments)
     set_up_log()  # before the imports below, which already log
-    from streaming.job.start import run_job  # noqa: PLC0415
+    from streaming.job.session import start_beside  # noqa: PLC0415
 
     def done(number: int, written: dict[str, int]) -> None:
         _LOG.info("batch %d: %s", number, ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows")
@@ -34,13 +34,17 @@ def main(arguments: list[str] | None = None) -> int:
     def work() -> None:
         settings = load_settings()
         with only_one(JOB, settings.lake, settings.cluster) as check:
-            run_job(
+            session = start_beside(settings, chosen.checkpoint)
+            from streaming.job.run import run  # noqa: PLC0415
+
+            run(
                 settings,
                 available_now=chosen.available_now,
                 checkpoint=chosen.checkpoint,
                 rebuild_state=chosen.rebuild_state,
                 done=done,
                 check=check,
+                session=session,
             )
 
     return exit_code(work)

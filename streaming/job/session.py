@@ -1,10 +1,12 @@
-"""The job's Spark session."""
+"""The job's Spark session, which may start while Python still imports what the job needs: two seconds each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from streaming.config import Settings, needs_s3a
+from streaming.config import Settings, checkpoint_of, needs_s3a
 from streaming.job.data_source import EvenkeelSource
 from streaming.spark import start_spark
 
@@ -29,3 +31,18 @@ def start_session(settings: Settings, name: str, checkpoint: str | None = None) 
     session = start_spark(name, {}, with_s3a=needs_s3a(settings, checkpoint))
     session.dataSource.register(EvenkeelSource)
     return session
+
+
+def start_beside(settings: Settings, checkpoint: str | None = None) -> Callable[[], SparkSession]:
+    """Start the session in a thread, for `streaming.job.run.run`; import that afterwards.
+
+    Args:
+        settings: All settings.
+        checkpoint: The place of this start's checkpoint; None for the settings' own.
+
+    Returns:
+        Waits for the session. Raises what `start_session` raises.
+    """
+    place = checkpoint_of(settings, checkpoint)
+    beside = ThreadPoolExecutor(1, "spark")
+    return beside.submit(start_session, settings, f"evenkeel {settings.cluster}", place).result

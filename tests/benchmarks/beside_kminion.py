@@ -11,6 +11,7 @@ import struct
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 
 from confluent_kafka import Producer
 from deltalake import DeltaTable
@@ -29,6 +30,7 @@ __all__ = ["beside_kminion"]
 _SIZE = GroupsSize(1_000, 50, 20)
 _LOG_PARTITIONS = 50
 _LONGEST_S = 600.0
+_POLL_S = 0.5
 
 
 def beside_kminion(cluster: BenchCluster, say: Say, times: int = 100) -> list[Figure]:
@@ -73,17 +75,8 @@ def _up(cluster: BenchCluster, say: Say, commits: int, offset: int) -> Figure:
     name = f"log-{commits}"
     settings = up_settings(cluster, name)
     with up(settings, cluster.folder / name) as process:
-        began, tree, most = time.time(), UpTree(process.pid), 0
         say("evenkeel up: waiting for its tables")
-        while not _has_all(settings, offset):
-            if process.poll() is not None or time.time() > began + _LONGEST_S:
-                message = f"the tables do not have all commits: {process.last_line()}"
-                raise RuntimeError(message)
-            spent = tree.spent()
-            most = max(most, sum(tree.held.values()))
-            time.sleep(0.5)
-        took = time.time() - began
-        spent = tree.spent()
+        took, spent, most = _until(lambda: _has_all(settings, offset), process)
     parts = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in sorted(spent.items(), key=lambda item: -item[1]))
     return Figure(
         f"{commits:,} commits in the log: tables of `up`",
@@ -91,6 +84,19 @@ def _up(cluster: BenchCluster, say: Say, commits: int, offset: int) -> Figure:
         "",
         f"from its start; {parts}; at most {most / 2**20:,.0f} MB",
     )
+
+
+def _until(done: Callable[[], bool], process: GuardedProcess) -> tuple[float, dict[str, float], int]:
+    """Wait for something; returns how long it took, s, the processor time by part, and the most memory, bytes."""
+    began, tree, most = time.time(), UpTree(process.pid), 0
+    while not done():
+        if process.poll() is not None or time.time() > began + _LONGEST_S:
+            message = f"nothing came of it: {process.last_line()}"
+            raise RuntimeError(message)
+        tree.spent()
+        most = max(most, sum(tree.held.values()))
+        time.sleep(_POLL_S)
+    return time.time() - began, tree.spent(), most
 
 
 def _has_all(settings: Settings, offset: int) -> bool:
@@ -110,17 +116,8 @@ def _kminion(binary: str, cluster: BenchCluster, say: Say, commits: int) -> Figu
     }
     process = GuardedProcess([binary], log=cluster.folder / "kminion.log", environment=os.environ | environment)
     try:
-        began, tree, most = time.time(), UpTree(process.pid), 0
         say("kminion: waiting until it is ready")
-        while not _is_ready(port):
-            if process.poll() is not None or time.time() > began + _LONGEST_S:
-                message = f"kminion is not ready: {process.last_line()}"
-                raise RuntimeError(message)
-            spent = tree.spent()
-            most = max(most, sum(tree.held.values()))
-            time.sleep(0.1)
-        took = time.time() - began
-        spent = tree.spent()
+        took, spent, most = _until(lambda: _is_ready(port), process)
     finally:
         process.stop(10)
     return Figure(

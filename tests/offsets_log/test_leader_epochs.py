@@ -65,7 +65,7 @@ A, B, C = (offset_commit_key(OffsetKey(1, group, "t", 0)) for group in "abc")
 OTHER_OF_A = offset_commit_key(OffsetKey(1, "a", "t", 1))
 
 
-def found(stretches: CompactedStretches) -> dict[str, list[Compacted]]:
+def concerned_groups(stretches: CompactedStretches) -> dict[str, list[Compacted]]:
     return dict(stretches.groups())
 
 
@@ -74,7 +74,7 @@ def test_a_log_without_missing_offsets_concerns_nobody() -> None:
     for offset, key in enumerate((A, B, A)):
         stretches.add(offset, key)
     assert not stretches.open
-    assert found(stretches) == {}
+    assert concerned_groups(stretches) == {}
 
 
 def test_a_stretch_ends_where_a_key_comes_again_after_the_last_missing_offset() -> None:
@@ -84,7 +84,7 @@ def test_a_stretch_ends_where_a_key_comes_again_after_the_last_missing_offset() 
         stretches.add(offset, key)
     assert not stretches.open
     # Each group's range ends after its own last record; the record at 13 cannot have been cleaned, nor those after it.
-    assert found(stretches) == {"a": [Compacted(5, 13)], "b": [Compacted(5, 12)]}
+    assert concerned_groups(stretches) == {"a": [Compacted(5, 13)], "b": [Compacted(5, 12)]}
 
 
 def test_a_key_that_came_before_the_last_missing_offset_shows_no_end() -> None:
@@ -94,7 +94,7 @@ def test_a_key_that_came_before_the_last_missing_offset_shows_no_end() -> None:
     stretches.missing(5, 5)
     stretches.add(6, A)
     assert stretches.open
-    assert found(stretches) == {"a": [Compacted(0, 7)]}
+    assert concerned_groups(stretches) == {"a": [Compacted(0, 7)]}
 
 
 def test_records_between_offsets_that_may_be_missing_belong_to_the_stretch() -> None:
@@ -103,7 +103,7 @@ def test_records_between_offsets_that_may_be_missing_belong_to_the_stretch() -> 
     for offset in (3, 6, 8):
         stretches.add(offset, A if offset > 3 else B)
     assert stretches.open
-    assert found(stretches) == {"a": [Compacted(5, 9)]}
+    assert concerned_groups(stretches) == {"a": [Compacted(5, 9)]}
 
 
 def test_a_second_stretch_is_told_beside_the_first() -> None:
@@ -113,7 +113,7 @@ def test_a_second_stretch_is_told_beside_the_first() -> None:
         stretches.add(offset, key)
     stretches.missing(3, 3)
     stretches.add(4, A)
-    assert found(stretches) == {"a": [Compacted(0, 2), Compacted(3, 5)]}
+    assert concerned_groups(stretches) == {"a": [Compacted(0, 2), Compacted(3, 5)]}
 
 
 def test_a_part_of_a_stretch_has_the_end_of_the_stretch() -> None:
@@ -131,7 +131,7 @@ def test_a_part_of_a_stretch_has_the_end_of_the_stretch() -> None:
                 part.add(offset, key)
         part.end_at(whole.newest_end, since)
         assert not part.open
-        assert found(part) == {"a": [Compacted(8, 13)], "b": [Compacted(8, 12)]}
+        assert concerned_groups(part) == {"a": [Compacted(8, 13)], "b": [Compacted(8, 12)]}
 
 
 def test_columns_are_taken_as_records_are() -> None:
@@ -144,7 +144,7 @@ def test_columns_are_taken_as_records_are() -> None:
     taken = columns(records)
     assert np.array_equal(taken.offset, [1, 2, 3, 4])
     many.add_columns(taken)
-    assert found(one) == found(many) == {"a": [Compacted(0, 2)], "b": [Compacted(0, 4)]}
+    assert concerned_groups(one) == concerned_groups(many) == {"a": [Compacted(0, 2)], "b": [Compacted(0, 4)]}
 
 
 def test_a_key_whose_group_is_no_text_hides_no_other_group() -> None:
@@ -153,4 +153,4 @@ def test_a_key_whose_group_is_no_text_hides_no_other_group() -> None:
     odd = A.replace(b"a", b"\xff", 1)
     for offset, key in ((10, odd), (11, B)):
         stretches.add(offset, key)
-    assert found(stretches) == {"b": [Compacted(5, 12)]}
+    assert concerned_groups(stretches) == {"b": [Compacted(5, 12)]}

@@ -183,7 +183,7 @@ def _rows(
                     answer, _ = settled(strategy, group if name == runs else _silent(group), had, as_library, racks)
                 except AssignorError as error:
                     answer = error
-        rows.append(compared.row(row_of(name, runs=name == runs, library=library), answer))
+        rows.append(compared.filled(row_of(name, runs=name == runs, library=library), answer))
     return with_load_optimal(rows, group, compared.load)
 
 

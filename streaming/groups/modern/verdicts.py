@@ -306,7 +306,7 @@ def _rows(
         if runs is None and len(gives) == 1:
             runs = name in gives
         library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
-        rows.append(compared.row(row_of(name, runs=runs, library=library), answer))
+        rows.append(compared.filled(row_of(name, runs=runs, library=library), answer))
     return with_load_optimal(rows, group, compared.load)
 
 

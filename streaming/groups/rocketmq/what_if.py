@@ -70,7 +70,7 @@ def _rows(row_of: RowOf, state: GroupState, decision: ClassicDecision, routes: R
     if runs is not None:
         names[runs] = None
     return [
-        compared.row(row_of(name, runs=None if runs is None else name == runs), _given(name, members, routes, views))
+        compared.filled(row_of(name, runs=None if runs is None else name == runs), _given(name, members, routes, views))
         for name in names
     ]
 

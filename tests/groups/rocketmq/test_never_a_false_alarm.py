@@ -43,7 +43,7 @@ class Simulation:
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
         self._names = 0
-        self._look(interval)
+        self._schedule_round(interval)
 
     def later(self, delay: int, action: Callable[[], None]) -> None:
         """Do something after a time, ms."""
@@ -152,7 +152,7 @@ class Simulation:
 
     # Rounds
 
-    def _look(self, interval: int) -> None:
+    def _schedule_round(self, interval: int) -> None:
         self.later(interval, lambda: self._first(interval))
 
     def _first(self, interval: int) -> None:
@@ -160,7 +160,7 @@ class Simulation:
         lists = {broker: None if listed is None else list(listed) for broker, listed in self.world.lists.items()}
         routes = {server: {t: dict(of) for t, of in topics.items()} for server, topics in self.world.routes.items()}
         self.later(self.random.randint(50, LOOK), lambda: self._second(lists, routes))
-        self._look(interval)
+        self._schedule_round(interval)
 
     def _second(self, lists: dict[str, list[str] | None], routes: dict[str, dict[str, dict[str, int]]]) -> None:
         world = self.world
