@@ -12,9 +12,7 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from assignors.assignment import Alike, Assignment, Partitions
-from assignors.context import note
 from assignors.model import Subscription, topics_listed
-from assignors.steps import CutIntoBlocks
 
 _Topic = TypeVar("_Topic")
 
@@ -81,7 +79,7 @@ def deal_blocks(
     member_ids: Iterable[str],
     counts: Mapping[str, int],
     takers: Mapping[str, Sequence[_Member]],
-    block: Block,
+    block: Block = larger_first,
     *,
     last_only: bool = False,
 ) -> Assignment:
@@ -109,32 +107,6 @@ def deal_blocks(
 
     topics = [(topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic)]
     return in_blocks(member_ids, topics, blocks)
-
-
-def cut(
-    member_ids: Iterable[str],
-    counts: Mapping[str, int],
-    takers: Mapping[str, Sequence[_Member]],
-    *,
-    last_only: bool = False,
-    listed: Mapping[str, Sequence[_Member]] | None = None,
-) -> Assignment:
-    """Give each taker of a topic its block, the first ones larger, and note it.
-
-    The arguments are those of `deal_blocks`; `listed` are all subscribers, where the leader forgets some.
-    """
-    result = deal_blocks(member_ids, counts, takers, larger_first, last_only=last_only)
-
-    def steps() -> Iterable[CutIntoBlocks]:
-        for (_, count), topics in alike(counts, takers).items():
-            first = topics[0]
-            ids = [member.member_id for member in takers[first]]
-            everybody = {member.member_id for member in (listed or takers)[first]}
-            blocks = ((member_id, result[member_id].get(first, ())) for member_id in dict.fromkeys(ids))
-            yield CutIntoBlocks.of(topics, count, ids, blocks, sorted(everybody.difference(ids)))
-
-    note(steps)
-    return result
 
 
 def deal_in_turn(

@@ -86,19 +86,16 @@ def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
     return _in_table(codes, 1 << (capacity - 1).bit_length())
 
 
-def in_hash_order(names: Iterable[str], *, newest_first: bool = False) -> list[str]:
+def in_hash_order(names: Iterable[str]) -> list[str]:
     """Names as a HashMap iterates them after insertion in the given order; repeated ones once.
 
     Args:
         names: Names in order of insertion.
-        newest_first: Whether they were inserted by `computeIfAbsent` instead of `put`.
 
     Raises:
         CannotTell: A bucket became too full.
     """
     listed = list(dict.fromkeys(names))
-    if newest_first:
-        listed.reverse()
     return [listed[position] for position in in_hash_map(list(map(string_hash, listed)))]
 
 

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, filterfalse, groupby, pairwise
 from operator import attrgetter
 
-from assignors.context import note
 from assignors.exceptions import CannotTell
 from assignors.model import Subscription
-from assignors.steps import Ordered
 
 
 def utf16(text: str) -> bytes:
@@ -36,12 +34,12 @@ def java_order(members: Sequence[Subscription]) -> list[Subscription]:
     Raises:
         CannotTell: Two members share an instance id.
     """
-    return _noted("java", _static_first(members, utf16))
+    return _static_first(members, utf16)
 
 
 def java_by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
     """By member id only (Java before 2.4, which has no `MemberInfo`)."""
-    return _noted("java_member_id", sorted(members, key=lambda member: utf16(member.member_id)))
+    return sorted(members, key=lambda member: utf16(member.member_id))
 
 
 def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:
@@ -50,17 +48,17 @@ def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:
     Raises:
         CannotTell: Two members share an instance id.
     """
-    return _noted("franz-go", _static_first(members, str))
+    return _static_first(members, str)
 
 
 def by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
     """By member id only, in byte order, without instance ids."""
-    return _noted("member_id", sorted(members, key=_member_id))
+    return sorted(members, key=_member_id)
 
 
 def record_order(members: Sequence[Subscription]) -> list[Subscription]:
     """As the coordinator listed them in the JoinGroup response, which is usually the order of the record."""
-    return _noted("record", list(members))
+    return list(members)
 
 
 def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
@@ -85,7 +83,7 @@ def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
             raise CannotTell(reason)
         result += [*static[done:before], member]
         done = before
-    return _noted("librdkafka", result + static[done:])
+    return result + static[done:]
 
 
 def kafka_python_order(members: Sequence[Subscription]) -> list[Subscription]:
@@ -114,11 +112,6 @@ def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes | 
     static.sort(key=lambda member: key(_instance_id(member)))
     _refuse_shared_instances(static)
     return static + sorted(filterfalse(_is_static, members), key=lambda member: key(member.member_id))
-
-
-def _noted(rule: str, ordered: list[Subscription]) -> list[Subscription]:
-    note(lambda: [Ordered(rule, tuple(member.member_id for member in ordered))])
-    return ordered
 
 
 def _refuse_shared_instances(ordered: Sequence[Subscription]) -> None:

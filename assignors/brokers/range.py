@@ -6,24 +6,18 @@ rest is cut into blocks; since then there is no stickiness. No racks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import filterfalse
-
-from assignors.assignment import Assignment, PartitionId, Partitions
-from assignors.blocks import cut, members_at, places_by_topic
+from assignors.assignment import Assignment, Partitions
+from assignors.blocks import deal_blocks, members_at, places_by_topic
 from assignors.brokers.model import ServerGroup, ServerMember, texts_of
-from assignors.context import Note, note, notes
 from assignors.exceptions import LeaderWouldFail
 from assignors.order import utf16
-from assignors.steps import Ordered
 
 
 def cut_ranges(group: ServerGroup) -> Assignment:
     """The assignment of 3.9 and later."""
     in_order = _in_order(group)
     takers = members_at(places_by_topic([group.subscribed(member) for member in in_order], texts_of), in_order)
-    note(lambda: [Ordered("java", tuple(member.member_id for member in in_order))])
-    return cut((member.member_id for member in group.members), group.counts, takers)
+    return deal_blocks((member.member_id for member in group.members), group.counts, takers)
 
 
 def _in_order(group: ServerGroup) -> list[ServerMember]:
@@ -62,27 +56,10 @@ def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
     for topic_id in sorted(takers):
         had_here = {member_id: had[member_id].get(topic_id, []) for member_id in takers[topic_id]}
         dealt = _deal(group.counts[topic_id], had_here)
-        if (log := notes()) is not None:
-            log += [of_topic for of_topic in _notes_of(topic_id, had_here, dealt) if of_topic.places]
         for member_id, partitions in dealt.items():
             if partitions:
                 result[member_id][topic_id] = partitions
     return result
-
-
-def _notes_of(topic_id: str, had: dict[str, list[int]], dealt: dict[str, list[int]]) -> Iterator[Note]:
-    """What one topic's members kept, gave up and got."""
-
-    def places(member_id: str, partitions: Iterable[int]) -> list[tuple[PartitionId, str]]:
-        return [((topic_id, partition), member_id) for partition in partitions]
-
-    for member_id, partitions in had.items():
-        # One that a member gave up and got again counts as kept: it has it before and after.
-        stays = set(partitions).intersection(dealt[member_id])
-        yield Note("kept", "share", places(member_id, filter(stays.__contains__, partitions)))
-        yield Note("over", "share_of_topic", places(member_id, filterfalse(stays.__contains__, partitions)))
-    for member_id, partitions in dealt.items():
-        yield Note("given", "fill_topic", places(member_id, filterfalse(had[member_id].__contains__, partitions)))
 
 
 def _deal(count: int, had: dict[str, list[int]]) -> dict[str, list[int]]:

@@ -9,17 +9,17 @@ partitions do not change hands is returned in the form that the member's target 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.assignment import Assignment, PartitionId, Partitions
+from assignors.assignment import Assignment, Partitions
 from assignors.blocks import places_by_topic
 from assignors.brokers.model import ServerGroup, ServerMember, Uuid, texts_of
-from assignors.context import Note, note, notes, spend
+from assignors.context import spend
 from assignors.exceptions import LeaderWouldFail
 
 # Owner number of an unowned partition.
@@ -42,7 +42,6 @@ def deal_and_balance(group: ServerGroup) -> Assignment:
         CannotTell: We cannot follow the order of the member map.
     """
     current = kept(group)
-    note(lambda: [Note("kept", "subscribed", list(_owned_now(current)))])
 
     def in_order(topic: str) -> tuple[float, int, Uuid]:
         # Most partitions per subscriber first, then fewest subscribers, then by id.
@@ -258,15 +257,6 @@ class Balancer:
             self._low_end += 1
 
 
-def _owned_now(current: CurrentOwners) -> Iterator[tuple[PartitionId, str]]:
-    ids = current.member_ids
-    for topic, owners in current.owners.items():
-        owned = enumerate(owners.tolist())
-        yield from (((topic, partition), ids[owner]) for partition, owner in owned if owner != NOBODY)
-    for (topic, owner), partitions in current.ghosts.items():
-        yield from (((topic, partition), ids[owner]) for partition in sorted(partitions))
-
-
 def _deal_the_rest(current: CurrentOwners, topics: Sequence[str]) -> None:
     if NOBODY not in current.everything:
         return
@@ -277,10 +267,6 @@ def _deal_the_rest(current: CurrentOwners, topics: Sequence[str]) -> None:
             spend(len(free) + len(current.subscribers[topic]))
             takers = Balancer(current.sizes, current.subscribers[topic]).next_takers(len(free))
             owners[free] = takers
-            if (log := notes()) is not None:
-                ids = current.member_ids
-                dealt = zip(free.tolist(), takers, strict=True)
-                log.append(Note("given", "least", [((topic, p), ids[taker]) for p, taker in dealt]))
             current.changed[topic].update(takers)
 
 
@@ -328,9 +314,6 @@ def _balance_topic(current: CurrentOwners, topic: str, even: dict[int, int]) -> 
         taker = balancer.next_taker()
         if balancer.balanced:
             break
-        if (log := notes()) is not None:
-            taken = (topic, partition), current.member_ids[taker]
-            log.append(Note("moved", "balance", [taken], current.member_ids[giver]))
         current.give(topic, partition, taker)
         moved = True
     return moved

@@ -14,10 +14,8 @@ import numpy as np
 
 from assignors.assignment import Assignment, Partitions
 from assignors.brokers.model import ServerGroup, ServerMember
-from assignors.context import Note, notes
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_map, in_hash_set
-from assignors.steps import Shares
 
 _Piece = tuple[str, Sequence[int]]
 
@@ -48,9 +46,6 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
     unfilled: list[tuple[str, int]] = []
     ends = np.cumsum(group.lengths).tolist()
     of_member = dict(zip(result, accumulate((len(member.target) for member in group.members), initial=0), strict=False))
-    log = notes()
-    if log is not None:
-        log.append(Shares(quota * len(order) + extras, len(order)))
     for position, member in enumerate(order):
         member_id, extra = member.member_id, extras > 0
         lack = quota + extra
@@ -67,13 +62,9 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
                 walked = list(map(numbers.tolist().__getitem__, in_set))
                 kept = walked[:lack]
                 rest.append((topic_id, walked[lack:]))
-                if log is not None:
-                    log.append(Note("over", "share", [((topic_id, p), member_id) for p in walked[lack:]]))
             lack -= len(kept)
             if kept:
                 result[member_id][topic_id] = kept
-                if log is not None:
-                    log.append(Note("kept", "share", [((topic_id, p), member_id) for p in kept]))
         if extra and not (gives_back and lack > 0 and len(order) - position > extras):
             extras -= 1
         elif extra:
@@ -133,8 +124,6 @@ def _fill(
             part = piece[start : start + lack]
             start += len(part)
             lack -= len(part)
-            if part and (log := notes()) is not None:
-                log.append(Note("given", "fill", [((topic_id, p), member_id) for p in part]))
             earlier = owned.get(topic_id)
             owned[topic_id] = part if earlier is None else list(dict.fromkeys(chain(earlier, part)))
     if start < len(piece) or any(piece for _, piece in pieces):

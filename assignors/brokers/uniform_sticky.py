@@ -15,7 +15,7 @@ from operator import itemgetter
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import places_by_topic
 from assignors.brokers.model import ServerGroup, texts_of
-from assignors.context import Note, note, spend
+from assignors.context import spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.hash_map import in_hash_map
 from assignors.order import utf16
@@ -83,7 +83,6 @@ class _Dealing:
                     if 0 <= partition < self._counts[topic]:
                         self._contested |= self._owners[topic][partition] is not None
                     self._give(topic, partition, number)
-                    self._note("kept", "subscribed", topic, partition, number)
 
     def deal_the_rest(self) -> None:
         """Give each unowned partition to its least loaded subscriber that may have more."""
@@ -104,7 +103,6 @@ class _Dealing:
             if number is None:
                 reason = 'the broker\'s uniform before 4.0 throws "Some partitions were left unassigned" here'
                 raise LeaderWouldFail(reason)
-            self._note("given", "least", topic, partition, number)
             self._give(topic, partition, number)
 
     def balance(self) -> None:
@@ -205,14 +203,8 @@ class _Dealing:
             raise LeaderWouldFail(reason)
         self._moved.add((topic, partition))
         self._moves.add((topic, owner, taker))
-        self._note("moved", "balance", topic, partition, taker, owner)
         self._remove(topic, partition, owner)
         self._give(topic, partition, taker)
-
-    def _note(self, kind: str, why: str, topic: str, partition: int, number: int, source: int | None = None) -> None:
-        ids = self.member_ids
-        owner = None if source is None else ids[source]
-        note(lambda: [Note(kind, why, [((topic, partition), ids[number])], owner)])
 
     def _first(self, numbers: Iterable[int]) -> int:
         return min(numbers, key=lambda number: (self._sizes[number], self._rank[number]))

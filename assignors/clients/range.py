@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from assignors.assignment import Assignment
-from assignors.blocks import Blocks, alike, cut, in_blocks, takers_by_topic
+from assignors.blocks import Blocks, alike, deal_blocks, in_blocks, takers_by_topic
 from assignors.clients.racks import TopicRacks, racks_by_topic, refuse_any_rack_match
-from assignors.context import notes, spend
+from assignors.context import spend
 from assignors.exceptions import CannotTell
 from assignors.model import Group, PartitionRacks, Recompute, Subscription
 from assignors.order import (
@@ -28,7 +28,6 @@ from assignors.order import (
     librdkafka_order,
     record_order,
 )
-from assignors.steps import DealtInRacks
 
 Order = Callable[[Sequence[Subscription]], list[Subscription]]
 """The order in which a leader takes its members."""
@@ -109,12 +108,12 @@ def kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python >= 2.3: per topic, only the last run of static and of dynamic subscribers counts."""
     listed = takers_by_topic(group.members, once=False)
     takers = {topic: kafka_python_order(of_topic) for topic, of_topic in listed.items()}
-    return _cut(group, takers, last_only=True, listed=listed)
+    return _cut(group, takers, last_only=True)
 
 
-def _cut(group: Group, takers: _Takers, *, last_only: bool = False, listed: _Takers | None = None) -> Assignment:
+def _cut(group: Group, takers: _Takers, *, last_only: bool = False) -> Assignment:
     ids = (member.member_id for member in group.members)
-    return cut(ids, group.partitions_per_topic, takers, last_only=last_only, listed=listed)
+    return deal_blocks(ids, group.partitions_per_topic, takers, last_only=last_only)
 
 
 def java_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | None) -> Assignment | None:
@@ -169,12 +168,7 @@ def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, ra
                 hand.deal_together([by_topic[topic].replicas for topic in topics], rackless=rackless_everywhere)
             elif by_topic[first].needed:
                 hand.deal_alone(by_topic[first].replicas)
-        in_racks = len(hand.log)
         hand.deal_rest()
-        if (kept := notes()) is not None:
-            ids = tuple(member.member_id for member in takers[first])
-            by_racks, rest = tuple(hand.log[:in_racks]), tuple(hand.log[in_racks:])
-            kept.append(DealtInRacks(tuple(topics), counts[first], ids, by_racks, rest))
         dealt[first] = hand.blocks()
     in_order = sorted((topic, kind) for kind, topics in kinds.items() for topic in topics)
     return in_blocks((member.member_id for member in group.members), in_order, dealt.__getitem__)
@@ -188,8 +182,6 @@ class _Hand:
         self._quota, self._larger = divmod(count, len(members))
         self._given: list[list[int]] = [[] for _ in members]
         self._free = [True] * count
-        self._logs = notes() is not None
-        self.log: list[tuple[str, int]] = []  # (member id, partition) in the order of the deal; only for `tracing`
 
     def deal_together(self, replicas: Sequence[Sequence[frozenset[str]]], *, rackless: bool) -> None:
         """Give each partition number to the first member that has room and shares a rack with it in every topic.
@@ -272,8 +264,6 @@ class _Hand:
     def _give(self, position: int, partitions: Sequence[int]) -> None:
         given = self._given[position]
         given += partitions
-        if self._logs:
-            self.log += [(self._members[position].member_id, partition) for partition in partitions]
         for partition in partitions:
             self._free[partition] = False
         if len(given) > self._quota:

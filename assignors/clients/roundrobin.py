@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
-from assignors.assignment import Assignment, PartitionId, from_pairs, owners
+from assignors.assignment import Assignment, PartitionId, from_pairs
 from assignors.blocks import deal_in_turn, positions_in, takers_by_topic
 from assignors.clients.other_clients import every_order
 from assignors.clients.range import Order, without_patterns
-from assignors.context import note, spend
+from assignors.context import spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, PartitionRacks, Recompute, Subscription, topics_listed
 from assignors.order import (
@@ -26,7 +26,6 @@ from assignors.order import (
     record_order,
     sorted_utf16,
 )
-from assignors.steps import DealtInTurn, Ordered
 
 
 def _dealing(order: Order, sort: Callable[[Iterable[str]], list[str]] = sorted) -> Recompute:
@@ -125,9 +124,6 @@ def kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
             next member by a pair in a dict keyed by member id, a KeyError.
     """
     order = kafka_python_order(group.members)
-    ids = tuple(member.member_id for member in order)
-    left_out = {member.member_id for member in group.members}.difference(ids)
-    note(lambda: [Ordered("kafka-python", ids, tuple(sorted(left_out)))])
     topics = sorted(_topics(group))
     listed = topics_listed(order)
     sets = {id(names): frozenset(names) for names in listed}
@@ -157,14 +153,11 @@ def sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     everything = ((topic, number) for topic, count in counts.items() for number in range(count))
     in_order = sorted((f"{topic}-{number}", topic, number) for topic, number in everything)
     turn = 0
-    log = []
     for _, topic, partition in in_order:
         of_topic = positions[id(takers[topic])]
         taker = of_topic[bisect_left(of_topic, turn) % len(of_topic)]
         dealt[order[taker].member_id].append((topic, partition))
-        log.append((topic, partition, order[taker].member_id))
         turn = (taker + 1) % len(order)
-    note(lambda: [DealtInTurn(tuple(log), mixed=True)] if log else [])
     return from_pairs(dealt)
 
 
@@ -198,14 +191,6 @@ def _differ(group: Group) -> bool:
 
 
 def _deal(group: Group, order: Sequence[Subscription], topics: Sequence[str]) -> Assignment:
-    """Deal each topic's partitions in turn to its subscribers, and note it."""
+    """Deal each topic's partitions in turn to its subscribers."""
     counts, takers = group.partitions_per_topic, takers_by_topic(order, once=True)
-    result = deal_in_turn((member.member_id for member in group.members), counts, takers, order, topics)
-
-    def turns() -> Iterable[DealtInTurn]:
-        owned = owners(result)
-        for topic in topics:
-            yield DealtInTurn(tuple((topic, number, owned[topic][number][0]) for number in range(counts[topic])))
-
-    note(turns)
-    return result
+    return deal_in_turn((member.member_id for member in group.members), counts, takers, order, topics)

@@ -1,4 +1,4 @@
-"""Who should own what and why, in words that are made from the computation itself.
+"""Who should own what, in words: the rule, and for each member what it keeps, gets and gives up.
 
 from assignors.explain import explain_line
 
@@ -12,6 +12,5 @@ from __future__ import annotations
 from assignors.assignment import PartitionId
 from assignors.explain.explanation import Explanation
 from assignors.explain.lines import Candidate, candidates, explain_line
-from assignors.explain.rocketmq import spellings
 
-__all__ = ["Candidate", "Explanation", "PartitionId", "candidates", "explain_line", "spellings"]
+__all__ = ["Candidate", "Explanation", "PartitionId", "candidates", "explain_line"]

@@ -1,47 +1,43 @@
-"""Who should own what and why: one decision's assignment and the steps that lead there."""
+"""Who should own what: one decision's assignment beside what the members say they had, in sentences.
+
+Names and partitions stand in a sentence short, in order, and cut where a list would fill the screen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from assignors.assignment import Assignment, PartitionId, counts
 from assignors.exceptions import AssignorError
-from assignors.steps import Result, Step
-from assignors.words import name, partition_names
+
+# More names in one sentence are read by nobody; the rest is counted.
+_MOST_NAMES = 8
+
+# Members that are told one by one: a screen.
+_MOST_MEMBERS = 12
+
+# Foreign names may be long: an id of Kafka's clients has some 60 characters, which fits.
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One assignment, and how it came about.
+    """One assignment, and what it changes for the members.
 
     Attributes:
-        strategy: The strategy's name.
-        by: Who computes it: a library with its span of releases, a broker, or a user's own code.
-        rule: What the strategy does, in words.
-        steps: The steps in order; without any but the result where they cannot be told.
-        assignment: The result, by topic name; None where it cannot be computed.
-        reason: Why there is no assignment, or why there are no steps; None where there are both.
-        partitions: Numbers of the partitions that the strategy was given, by topic as the steps name it.
-        places: Topics as the steps name them, by each name that a person may type; without an entry they are the same.
-            (RocketMQ numbers queues by topic and broker: "orders" stands for "orders on broker-a" and all others.)
+        rule: What the strategy does, and whose it is, in words.
+        partitions: Numbers of the partitions that the strategy was given, by topic; RocketMQ's by "topic@broker".
+        had: Partitions that each member says it had, by member; empty where the strategy does not ask.
+        assignment: The result, by topic; None where it cannot be computed.
+        reason: Why there is no assignment, or what is not sure about it; None for neither.
     """
 
-    strategy: str
-    by: str
     rule: str
-    steps: tuple[Step, ...] = ()
+    partitions: Mapping[str, Collection[int]]
+    had: Mapping[str, Collection[PartitionId]] = field(default_factory=dict)
     assignment: Assignment | None = None
     reason: str | None = None
-    partitions: Mapping[str, Collection[int]] = field(default_factory=dict)
-    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def with_steps(self, assignment: Assignment, steps: Sequence[Step], reason: str | None = None) -> Explanation:
-        """The same with an assignment, the steps that lead to it, and why there are none."""
-        sizes = counts(assignment)
-        steps = (*steps, Result(sizes, sum(sizes.values())))
-        return replace(self, assignment=assignment, steps=steps, reason=reason)
 
     def not_computed(self, error: AssignorError) -> Explanation:
         """The same for an assignment that cannot be computed."""
@@ -51,79 +47,108 @@ class Explanation:
         """The words, in order.
 
         Args:
-            partition: Only what concerns this partition: the rule, then the steps that name it; of RocketMQ's queues
-                one after the other, if several are meant.
+            partition: Only this partition; of RocketMQ's queues one after the other, if several are meant.
         """
-        told = [step.text() for step in self.steps] if partition is None else self._told_of(partition)
-        return [self.rule, *([self._untold()] if self.reason is not None else []), *told]
-
-    def json(self, partition: PartitionId | None = None) -> dict[str, Any]:
-        """The explanation for a pipe: `sentences`, and the steps with their facts."""
-        listed: list[tuple[Step, PartitionId | None]] = [(step, None) for step in self.steps]
+        told = [self.rule]
+        if self.reason is not None:
+            told.append(f"{'It cannot be computed: ' if self.assignment is None else ''}{self.reason}.")
         if partition is not None:
-            listed = [(step, one) for one in self.meant(partition) for step in self._about(one)]
-        return {
-            "strategy": self.strategy,
-            "by": self.by,
-            "reason": self.reason,
-            "sentences": self.sentences(partition),
-            "steps": [{"kind": step.kind, "text": _said(step, one), **step.facts()} for step, one in listed],
-        }
+            meant = self.meant(partition)
+            none = f"There is no partition {_one(partition)} in what the strategy was given."
+            return [*told, *(map(self._told_of, meant) if meant else [none])]
+        return told if self.assignment is None else [*told, *self._told(self.assignment)]
 
     def meant(self, partition: PartitionId) -> tuple[PartitionId, ...]:
-        """The partitions that a person means by a topic and a number, as the steps name them; empty if there are none.
+        """The partitions that a person means by a topic and a number; empty if there are none.
 
-        For RocketMQ these are the queues of this number on every broker, or, with "orders on broker-a" or
-        "orders@broker-a" as the topic, that one. A partition beyond its topic counts where a step names it: a member
-        may claim one, and a leader may give it.
+        For RocketMQ these are the queues of this number on every broker, or, with "orders@broker-a" as the topic, that
+        one. A partition beyond its topic counts where a member claims it or gets it.
         """
-        topic, number = partition
-        named = [(place, number) for place in self.places.get(topic, (topic,))]
-        return tuple(one for one in named if number in self.partitions.get(one[0], ()) or self._names(one))
+        typed, number = partition
+        topics = dict.fromkeys(self.partitions)
+        for of_member in (self.assignment or {}).values():
+            topics.update(dict.fromkeys(of_member))
+        named = [(topic, number) for topic in topics if typed in (topic, topic.partition("@")[0])]
+        return tuple(
+            one for one in named if number in self.partitions.get(one[0], ()) or self._owners(one) or self._had(one)
+        )
 
     def listed(self) -> str:
         """The partitions that the strategy was given, in words: orders 0-4; payments 0-1."""
         given = [(topic, number) for topic, numbers in self.partitions.items() for number in numbers]
-        return partition_names(given) or "no partitions"
+        return _partition_names(given) or "no partitions"
 
-    def step_of(self, partition: PartitionId) -> int | None:
-        """Index of the last step that decided who gets a partition; None where none names it."""
-        found = [index for index, step in enumerate(self.steps) if partition in set(step.about())]
-        return found[-1] if found else None
+    def _told(self, assignment: Assignment) -> Iterable[str]:
+        for member, topics in list(assignment.items())[:_MOST_MEMBERS]:
+            had = self.had.get(member, ())
+            owned = dict.fromkeys((topic, number) for topic, numbers in topics.items() for number in numbers)
+            said = {
+                "keeps": [one for one in owned if one in had],
+                "gets": [one for one in owned if one not in had],
+                "gives up": sorted(one for one in had if one not in owned),
+            }
+            parts = [f"{verb} {_partition_names(those)}" for verb, those in said.items() if those]
+            yield f"{_name(member)} {', '.join(parts) or 'gets nothing'}."
+        sizes = counts(assignment)
+        members = _count(len(sizes), "member")
+        each = f", {min(sizes.values()):,} to {max(sizes.values()):,} each" if sizes else ""
+        yield f"In all {_count(sum(sizes.values()), 'partition')} for {members}{each}."
 
-    def _untold(self) -> str:
+    def _told_of(self, partition: PartitionId) -> str:
         if self.assignment is None:
-            return f"It cannot be computed: {self.reason}."
-        return f"The steps are not told: {self.reason}."
+            return f"Who should own {_one(partition)} is not known."
+        had, owners = self._had(partition), self._owners(partition)
+        before = f"{_names(had)} claimed {_one(partition)}. " if had else ""
+        # Where something is not sure, nobody in the result need not be nobody in fact.
+        nobody = "Nobody" if self.reason is None else "Nobody that is known"
+        return f"{before}{_names(owners) or nobody} should own {_one(partition)}."
 
-    def _told_of(self, partition: PartitionId) -> list[str]:
-        told = []
-        for one in self.meant(partition):
-            told += [step.text_of(one) for step in self._about(one)]
-            told.append(self._owner(one))
-        return told or [f"There is no partition {name(partition[0])} {partition[1]} in what the strategy was given."]
-
-    def _about(self, partition: PartitionId) -> list[Step]:
-        return [step for step in self.steps if partition in set(step.about())]
+    def _had(self, partition: PartitionId) -> list[str]:
+        return [member for member, claimed in self.had.items() if partition in claimed]
 
     def _owners(self, partition: PartitionId) -> list[str]:
         topic, number = partition
         return [member for member, topics in (self.assignment or {}).items() if number in topics.get(topic, ())]
 
-    def _names(self, partition: PartitionId) -> bool:
-        return bool(self._owners(partition)) or self.step_of(partition) is not None
 
-    def _owner(self, partition: PartitionId) -> str:
-        owners = self._owners(partition)
-        failing = next((step for step in self.steps if step.kind == "fails"), None)
-        if self.assignment is None:
-            return f"Who should own {partition[0]} {partition[1]} is not known."
-        if not owners and failing is not None:
-            return f"Who owns {partition[0]} {partition[1]} in the end is not known. {failing.text()}"
-        if not owners:
-            return f"In the end nobody owns {partition[0]} {partition[1]}."
-        return f"In the end {', '.join(owners)} should own {partition[0]} {partition[1]}."
+def _name(text: str) -> str:
+    """A foreign name within a sentence; an empty one is shown as quotes."""
+    if not text or text.isspace():
+        return repr(text)
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
-def _said(step: Step, partition: PartitionId | None) -> str:
-    return step.text() if partition is None else step.text_of(partition)
+def _one(partition: PartitionId) -> str:
+    return f"{_name(partition[0])} {partition[1]}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _names(listed: Sequence[str]) -> str:
+    return _cut([_name(one) for one in listed], ", ", "member")
+
+
+def _partition_names(listed: Iterable[PartitionId]) -> str:
+    """Partitions, topic by topic: orders 0-4, 7; payments 2."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in listed:
+        by_topic.setdefault(topic, []).append(number)
+    return _cut([f"{_name(topic)} {_numbers(of_topic)}" for topic, of_topic in by_topic.items()], "; ", "topic")
+
+
+def _numbers(listed: Iterable[int]) -> str:
+    """Numbers with runs joined: 0 to 4 as 0-4."""
+    runs: list[list[int]] = []
+    for number in sorted(set(listed)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return _cut([str(first) if first == last else f"{first}-{last}" for first, last in runs], ", ", "range")
+
+
+def _cut(parts: Sequence[str], separator: str, what: str) -> str:
+    shown, left = separator.join(parts[:_MOST_NAMES]), len(parts) - _MOST_NAMES
+    return shown if left <= 0 else f"{shown} and {_count(left, f'more {what}')}"

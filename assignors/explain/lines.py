@@ -1,35 +1,57 @@
-"""Explains a line of `evenkeel assign`, and finds for drift the library or strategy that comes nearest.
-
-The steps come from the notes of the computation itself (`assignors.context`).
-"""
+"""Explains a line of `evenkeel assign`, and finds for drift the library or strategy that comes nearest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from assignors.assignment import Assignment, Difference, differences
-from assignors.brokers import assign_on_server
-from assignors.context import tracing
-from assignors.exceptions import AssignorError
-from assignors.explain import brokers, clients
-from assignors.explain.clients import CannotExplainError
+from assignors.assignment import Assignment, Difference, PartitionId, differences, from_pairs
+from assignors.brokers import ServerGroup, assign_on_server
+from assignors.clients.sticky.claims import claimed_partitions
+from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.explain.explanation import Explanation
-from assignors.explain.rocketmq import explain_rocketmq
-from assignors.jsonl.lines import ROCKETMQ_PREFIX, SERVER_PREFIX, AllocateLine, ClientLine, ServerLine, read
+from assignors.jsonl.lines import ROCKETMQ_PREFIX, SERVER_PREFIX, AllocateLine, ClientLine, ServerLine, as_queues, read
 from assignors.registry import assign, find_strategy, known_strategies, strategy_named
-from assignors.steps import Ordered, steps_in
-from assignors.strategy import Era, Library, Strategy, parse_library
+from assignors.rocketmq import MessageQueue, allocate_all
+from assignors.strategy import JAVA, KAFKA_PYTHON, Era, Library, Strategy
 
 _STICKY = ("sticky", "cooperative-sticky")
+
+_RULES: Final = {
+    "range": "range deals each topic by itself, as evenly as it can; the first subscribers get what is left over.",
+    "roundrobin": "roundrobin deals the partitions of all topics in turn, among those that subscribe to the topic.",
+    "sticky": "sticky lets members keep what they had as far as the balance allows, and deals the rest.",
+    "cooperative-sticky": (
+        "cooperative-sticky lets members keep what they had as far as the balance allows and deals the rest; what "
+        "another member still reads is not assigned in this generation but in the next."
+    ),
+    "server-range": "The broker's range deals each topic by itself, as evenly as it can.",
+    "server-uniform": (
+        "The broker's uniform lets members keep their previous target as far as the balance allows, and deals the rest."
+    ),
+    "rocketmq:AVG": "AVG cuts the queues, in order, into one block per client; the first get what is left over.",
+    "rocketmq:AVG_BY_CIRCLE": "AVG_BY_CIRCLE deals the queues, in order, to the clients in turn, like cards.",
+    "rocketmq:CONFIG": "CONFIG gives every client the queues that its code was configured with.",
+    "rocketmq:MACHINE_ROOM": "MACHINE_ROOM deals the queues of brokers named room@broker with a configured room.",
+    "rocketmq:CONSISTENT_HASH": "CONSISTENT_HASH gives a queue to the client that is next on a ring of hashes.",
+}
+"""What a strategy does, in words."""
+
+_NEARBY: Final = (
+    "MACHINE_ROOM_NEARBY deals each room's queues among the clients of that room, and the queues of rooms without a "
+    "client among all."
+)
+
+# Libraries whose strategies are those of `_RULES`; the others have algorithms of their own under these names.
+_LIKE_JAVA: Final = (JAVA, "librdkafka", KAFKA_PYTHON, "aiokafka")
 
 # The releases at which the brokers' assignors began to compute something else.
 _BROKERS = ("3.8.0", "3.9.0", "4.0.0", "4.0.1")
 
 
 def explain_line(line: object, custom: Mapping[str, Strategy] | None = None) -> Explanation:
-    """Explain one line of `evenkeel assign` (docs/tools.md): the assignment that it gives, and why.
+    """Explain one line of `evenkeel assign` (docs/tools.md): the assignment that it gives, and what it changes.
 
     Args:
         line: The decoded object.
@@ -41,74 +63,98 @@ def explain_line(line: object, custom: Mapping[str, Strategy] | None = None) -> 
     """
     strategy = line.get("strategy") if isinstance(line, dict) else None
     if isinstance(strategy, str) and strategy.startswith(ROCKETMQ_PREFIX):
-        return explain_rocketmq(read(line, AllocateLine))
+        return _of_view(read(line, AllocateLine))
     if isinstance(strategy, str) and strategy.startswith(SERVER_PREFIX):
         return _of_server(read(line, ServerLine))
     asked = read(line, ClientLine)
-    own = (custom or {}).get(asked.strategy)
-    return _of_client(asked) if own is None else _of_custom(own, asked)
+    return _of_client(asked, (custom or {}).get(asked.strategy))
 
 
-def _of_client(line: ClientLine) -> Explanation:
-    strategy, library, group, racks = line.strategy, line.leaders_library(), line.group(), line.racks()
-    partitions = _ranges(group.partitions_per_topic)
-    in_racks = racks is not None and any(member.rack for member in group.members)
-    by, rule = str(library), f"{strategy}."
-    with tracing() as notes:
-        try:
-            by = str(strategy_named(strategy).era(library))
-            rule = clients.rule_of(strategy, library, in_racks=in_racks)
-            assignment = assign(strategy, group, library, racks)
-        except AssignorError as error:
-            return Explanation(strategy, by, rule, partitions=partitions).not_computed(error)
-    own_algorithm = any(assignment.values()) and all(isinstance(note, Ordered) for note in notes)
-    if own_algorithm:
+def _of_client(line: ClientLine, custom: Strategy | None) -> Explanation:
+    strategy, library, group = line.strategy, line.leaders_library(), line.group()
+    rule, reason = _RULES.get(strategy, f"{strategy}."), None
+    if custom is not None:
+        rule = f"{strategy} is a strategy of your own: Evenkeel asks its code for the assignment."
+        reason = None if custom.deterministic else "It is not deterministic: asked again it may give another result"
+    elif library.name not in _LIKE_JAVA:
         rule = f"{library.name} has its own algorithm under the name {strategy}: docs/assignors.md says what it does."
-    blank = Explanation(strategy, by, rule, partitions=partitions)
-    if own_algorithm:
-        return blank.with_steps(assignment, ())
-    if strategy not in _STICKY:
-        return blank.with_steps(assignment, steps_in(notes))
+    had = {}
+    if strategy in _STICKY:
+        had = {member.member_id: _each(claimed_partitions(member)) for member in group.members}
+    blank = Explanation(rule, _ranges(group.partitions_per_topic), had)
     try:
-        return blank.with_steps(assignment, clients.sticky_steps(notes, clients.facts_of(group, racks)))
-    except CannotExplainError as error:
-        return blank.with_steps(assignment, (), str(error))
-
-
-def _of_custom(strategy: Strategy, line: ClientLine) -> Explanation:
-    rule = (
-        f"{strategy.name} is a strategy of your own. Evenkeel asks its code for the assignment; what it thinks on the "
-        "way, it does not say."
-    )
-    group = line.group()
-    blank = Explanation(strategy.name, "your own code", rule, partitions=_ranges(group.partitions_per_topic))
-    try:
-        assignment = assign(strategy, group, None, line.racks())
+        assignment = assign(custom or strategy, group, library, line.racks())
     except AssignorError as error:
         return blank.not_computed(error)
-    unsure = None if strategy.deterministic else "it is not deterministic: asked again it may give another result"
-    return blank.with_steps(assignment, (), unsure)
+    return replace(blank, assignment=assignment, reason=reason)
 
 
 def _of_server(line: ServerLine) -> Explanation:
-    strategy, given, group = line.strategy, line.library, line.group()
-    by = "Kafka's newest broker" if given is None else f"a broker of {given} or a later release that does the same"
+    group = line.group()
+    named = _topic_names(group)
     partitions = _ranges({topic_name: topic.partitions for topic_name, topic in group.topics.items()})
-    with tracing() as notes:
-        try:
-            assignment = assign_on_server(strategy, group, given)
-        except AssignorError as error:
-            return Explanation(strategy, by, f"{strategy}.", partitions=partitions).not_computed(error)
-    rule = brokers.rule_of(strategy, None if given is None else parse_library(given).release)
-    blank, named = Explanation(strategy, by, rule, partitions=partitions), brokers.by_name(assignment, group)
+    had = {
+        member.member_id: _each(
+            [(named.get(group.uuids[topic_id].text, topic_id), numbers) for topic_id, numbers in member.target]
+        )
+        for member in group.members
+    }
+    blank = Explanation(_RULES.get(line.strategy, f"{line.strategy}."), partitions, had)
     try:
-        return blank.with_steps(named, brokers.server_steps(notes, brokers.facts_of(group), group))
-    except CannotExplainError as error:
-        return blank.with_steps(named, (), str(error))
+        return replace(blank, assignment=_by_name(assign_on_server(line.strategy, group, line.library), group))
+    except AssignorError as error:
+        return blank.not_computed(error)
+
+
+def _of_view(line: AllocateLine) -> Explanation:
+    """One view of a RocketMQ group: each client computes its own share."""
+    queues = as_queues(line.queues)
+    partitions: dict[str, set[int]] = {}
+    for queue in queues:
+        topic, number = _place(queue)
+        partitions.setdefault(topic, set()).add(number)
+    blank = Explanation(_RULES.get(line.strategy, _NEARBY), partitions)
+    try:
+        dealt = allocate_all(line.named(line.strategy), queues, line.clients, presort=line.presort)
+    except AssignorError as error:
+        return blank.not_computed(error)
+    given, failing = {}, []
+    for client, mine in dealt.items():
+        if isinstance(mine, CallWouldFail):
+            failing.append(f"{client}: {mine}")
+        else:
+            given[client] = map(_place, mine or ())
+    if failing:
+        reason = f"The call of {len(failing):,} of the clients throws, so each keeps what it has ({failing[0]})"
+        blank = replace(blank, reason=reason)
+    return replace(blank, assignment=from_pairs(given))
+
+
+def _place(queue: MessageQueue) -> PartitionId:
+    """A queue as the tables name it."""
+    return f"{queue.topic}@{queue.broker}", queue.queue
 
 
 def _ranges(counts_by_topic: Mapping[str, int]) -> dict[str, range]:
     return {topic: range(count) for topic, count in counts_by_topic.items()}
+
+
+def _each(claimed: Iterable[tuple[str, Iterable[int]]]) -> dict[PartitionId, None]:
+    return dict.fromkeys((topic, number) for topic, numbers in claimed for number in numbers)
+
+
+def _topic_names(group: ServerGroup) -> dict[str, str]:
+    """Names of topics by id; ids of topics that are gone are missing."""
+    return {group.uuids[topic.topic_id].text: topic_name for topic_name, topic in group.topics.items()}
+
+
+def _by_name(assignment: Assignment, group: ServerGroup) -> Assignment:
+    """An assignment by topic id, by topic name."""
+    named = _topic_names(group)
+    return {
+        member: {named.get(topic_id, topic_id): partitions for topic_id, partitions in topics.items()}
+        for member, topics in assignment.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +201,7 @@ def _of_brokers(line: Mapping[str, Any]) -> Iterator[tuple[str, str, Assignment]
             assignment = assign_on_server(line["strategy"], group, release)
         except AssignorError:
             continue
-        yield line["strategy"], release, brokers.by_name(assignment, group)
+        yield line["strategy"], release, _by_name(assignment, group)
 
 
 def _of_libraries(line: Mapping[str, Any]) -> Iterator[tuple[str, str, Assignment]]:

@@ -13,12 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from assignors.assignment import Assignment, from_pairs, to_pairs
-from assignors.blocks import takers_by_topic
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
-from assignors.clients.racks import racks_by_topic
-from assignors.clients.sticky.java import lists_of_java
 from assignors.exceptions import AssignorError, CallWouldFail, CannotTell
-from assignors.hash_map import in_hash_order
 from assignors.jsonl.lines import (
     ROCKETMQ_PREFIX,
     SERVER_PREFIX,
@@ -33,11 +29,10 @@ from assignors.jsonl.lines import (
     read,
 )
 from assignors.measures import Bounds, Load, Outcome, bounds_of, outcome, settled
-from assignors.model import Group, PartitionRacks, Subscription
-from assignors.order import sorted_utf16
+from assignors.model import Group, Subscription
 from assignors.registry import assign, known_strategies
 from assignors.rocketmq import MessageQueue, Queues, allocate_all, known_allocate_strategies
-from assignors.strategy import JAVA, Library, Strategy
+from assignors.strategy import Strategy
 
 
 def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
@@ -48,9 +43,9 @@ def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> d
         custom: Users' own strategies by name.
 
     Returns:
-        {"assignment": {id: [[topic, partition], ...]}} as the leader's `assign()` returns it; for brokers sorted by
-        topic id and partition; for RocketMQ {client: [queue, ...]} in the class's order, with null where the class
-        returns null and {"error": reason} for a client whose own call would throw. Or {"error": reason}, with
+        {"assignment": {id: [[topic, partition], ...]}}, sorted by topic (for brokers by its id) and partition; for
+        RocketMQ {client: [queue, ...]} in the class's order, with null where the class returns null and
+        {"error": reason} for a client whose own call would throw. Or {"error": reason}, with
         {"possible": [assignment, ...]} if it must have been one of these. Never raises.
     """
     strategy = line.get("strategy") if isinstance(line, dict) else None
@@ -65,9 +60,9 @@ def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> d
             asked = read(line, ServerLine)
             return {"assignment": sorted_pairs(assign_on_server(asked.strategy, asked.group(), asked.library))}
         led = read(line, ClientLine)
-        library, group, racks = led.leaders_library(), led.group(), led.racks()
-        result = assign((custom or {}).get(led.strategy, led.strategy), group, library, racks)
-        return {"assignment": as_lists(as_listed(led.strategy, group, library, result, racks))}
+        strategy_of_line = (custom or {}).get(led.strategy, led.strategy)
+        result = assign(strategy_of_line, led.group(), led.leaders_library(), led.racks())
+        return {"assignment": sorted_pairs(result)}
     except (BadLine, AssignorError) as error:
         answer: dict[str, Any] = {"error": str(error)}
         if isinstance(error, CannotTell) and error.possible:
@@ -81,7 +76,7 @@ def as_lists(listed: Mapping[str, Iterable[tuple[str, int]]]) -> dict[str, list[
 
 
 def sorted_pairs(assignment: Assignment) -> dict[str, list[list[Any]]]:
-    """A broker's assignment as sorted pairs."""
+    """An assignment as sorted pairs."""
     return as_lists({member_id: sorted(pairs) for member_id, pairs in to_pairs(assignment).items()})
 
 
@@ -93,56 +88,6 @@ def listed_queues(dealt: Mapping[str, Queues | CallWouldFail | None]) -> dict[st
         else mine and [queue._asdict() for queue in mine]
         for client, mine in dealt.items()
     }
-
-
-# `assign` returns sets. Java classes that fill their lists by iterating hash maps have an order of their own, which is
-# computed here, because hashing every name would double the cost of the usual case; verdicts do not need the order.
-# From this release on `RangeAssignor` collects its members' topics with `put`, before it with `computeIfAbsent`; and
-# where a topic needs racks it sorts its lists.
-_COLLECTS_WITH_PUT = _LOOKS_AT_RACKS = (3, 5)
-
-_LISTED_BY_DECISION = ("sticky", "cooperative-sticky")
-
-
-def as_listed(
-    strategy: str, group: Group, library: Library, assignment: Assignment, racks: PartitionRacks | None = None
-) -> dict[str, list[tuple[str, int]]]:
-    """Partitions per member in the order in which the leader's `assign()` returns them; members in record order.
-
-    Java's `range` lists topics in the order of a HashMap that was filled by iterating the HashMap of members, or sorted
-    where it dealt by racks. Its sticky strategies list the partitions a member keeps before its new ones, not topic by
-    topic. Its `roundrobin` and kafka-python's assignors return them sorted, the order of `assign`'s result. For the
-    other libraries, which encode assignments in an order of their own, topics are sorted.
-
-    Args:
-        strategy: The strategy of the assignment.
-        group: Its input.
-        library: The leader's library.
-        assignment: The result of `assign`.
-        racks: The racks passed to it.
-    """
-    if strategy in _LISTED_BY_DECISION and library.name == JAVA:
-        return lists_of_java(group, library.release, racks, cooperative=strategy == "cooperative-sticky")
-    if strategy == "range" and library.name == JAVA:
-        order = _range_order(group, library, racks)
-        assignment = {
-            member_id: {topic: topics[topic] for topic in order if topic in topics}
-            for member_id, topics in assignment.items()
-        }
-    return to_pairs(assignment)
-
-
-def _range_order(group: Group, library: Library, racks: PartitionRacks | None) -> list[str]:
-    by_id = {member.member_id: member for member in group.members}
-    newest = library.release is None or library.release >= _LOOKS_AT_RACKS
-    if newest and any(
-        t.needed for t in racks_by_topic(group, takers_by_topic(group.members, once=True), racks).values()
-    ):
-        return sorted_utf16(group.partitions_per_topic)
-    return in_hash_order(
-        (topic for member_id in in_hash_order(by_id) for topic in by_id[member_id].topics),
-        newest_first=library.release is not None and library.release < _COLLECTS_WITH_PUT,
-    )
 
 
 class _Asked(Struct):

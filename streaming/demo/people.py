@@ -164,7 +164,7 @@ def _explained(evidence: Evidence) -> Iterator[str]:
         return
     row = found[0]
     told = verdict_in_words(row, None)
-    line = told.json(row, None)
+    line = told.json(row)
     answer = assign_line({name: value for name, value in line.items() if name != "explanation"})
     owners = {(topic, p): member for member, of in answer.get("assignment", {}).items() for topic, p in of}
     wrong = [

@@ -1,4 +1,4 @@
-"""One verdict in words: the steps of its assignment, and for drift what is different and where it begins.
+"""One verdict in words: the assignment that it expects, and for drift what is different and what comes nearest.
 
 Pure: a row of `drift` in, sentences out. What is recomputed comes from `drift.inputs`, what is actual from
 `drifted_partitions`; nothing is guessed.
@@ -25,7 +25,7 @@ _MOST_WORK = 10_000_000
 # An answer lists this many drifted partitions one by one: a screen. `drift.drifted_partitions` has all of them.
 _MOST_DRIFTED = 20
 
-# The most topics that a sentence names, as in the steps: nobody reads more.
+# The most topics that a sentence names: nobody reads more.
 _MOST_TOPICS = 8
 
 _BASES: Final = {
@@ -48,7 +48,7 @@ class VerdictInWords:
         drift: What is different, in order; empty without drift.
         nearest: The candidate nearest to the actual assignment, for drift that could be recomputed.
         tried: Candidates that were compared.
-        explanation: The steps; None without inputs.
+        explanation: The expected assignment; None without inputs.
     """
 
     line: dict[str, Any] | None
@@ -58,7 +58,7 @@ class VerdictInWords:
     tried: int = 0
     explanation: Explanation | None = None
 
-    def json(self, row: Mapping[str, Any], partition: PartitionId | None = None) -> dict[str, Any]:
+    def json(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The line of `evenkeel assign` with the explanation beside it, so that a pipe gives the assignment again."""
         document = {
             **{name: row[name] for name in ("cluster", "group_id", "decision", "generation", "verdict", "reason")},
@@ -73,7 +73,6 @@ class VerdictInWords:
                 "differences": len(self.nearest.differences),
                 "tried": self.tried,
             },
-            "steps": () if self.explanation is None else self.explanation.json(partition)["steps"],
         }
         return {**(self.line or {}), "explanation": document}
 
@@ -161,7 +160,7 @@ def verdict_in_words(
     told = VerdictInWords(line, (head, *explanation.sentences(partition)), drift, explanation=explanation)
     if row["verdict"] != "drifted" or row["basis"] == CONFIGURED or explanation.assignment is None:
         return told
-    return _with_nearest(told, row, custom)
+    return _with_nearest(told, row)
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
@@ -231,9 +230,7 @@ def actual_assignment(expected: Assignment, row: Mapping[str, Any]) -> Assignmen
     }
 
 
-def _with_nearest(
-    told: VerdictInWords, row: Mapping[str, Any], custom: Mapping[str, Strategy] | None
-) -> VerdictInWords:
+def _with_nearest(told: VerdictInWords, row: Mapping[str, Any]) -> VerdictInWords:
     line, explanation = told.line, told.explanation
     if line is None or explanation is None or explanation.assignment is None:
         return told
@@ -241,17 +238,13 @@ def _with_nearest(
     try:
         with at_most(_MOST_WORK, "the search for the nearest candidate"):
             found = candidates(line, actual)
-            if not found:
-                return told
-            nearest = found[0]
-            steps = explain_line(nearest.line, custom)
     except (TooMuchWork, BadLine, AssignorError):
         said = (*told.drift, "The group is too large to look for the nearest candidate here.")
         return VerdictInWords(line, told.sentences, said, explanation=explanation)
-    parts = _where_it_parts(nearest, steps)
-    last = () if parts is None else (parts,)
-    drift = (*told.drift, _nearest(nearest, len(found), line["strategy"]), *last)
-    return VerdictInWords(line, told.sentences, drift, nearest, len(found), explanation)
+    if not found:
+        return told
+    drift = (*told.drift, _nearest(found[0], len(found), line["strategy"]))
+    return VerdictInWords(line, told.sentences, drift, found[0], len(found), explanation)
 
 
 def _nearest(nearest: Candidate, tried: int, strategy: str) -> str:
@@ -265,18 +258,3 @@ def _nearest(nearest: Candidate, tried: int, strategy: str) -> str:
     partitions = counted(apart, "partition")
     compared = f"Compared with what {tried} pairs of strategy and library would give"
     return f"{compared}, {what} is nearest: it differs in {partitions}."
-
-
-def _where_it_parts(nearest: Candidate, steps: Explanation) -> str | None:
-    """The first step of the nearest candidate that decides about a partition whose actual owner is another."""
-    first: tuple[int, Any] | None = None
-    for difference in nearest.differences:
-        index = steps.step_of((difference.topic, difference.partition))
-        if index is not None and (first is None or index < first[0]):
-            first = index, difference
-    if first is None:
-        return None
-    index, difference = first
-    actual = ", ".join(difference.actual) or "nobody"
-    sentence = steps.steps[index].text_of((difference.topic, difference.partition))
-    return f"They part at step {index + 1}: {sentence} In fact {actual} has it."

@@ -1,7 +1,7 @@
 """A partition as people type it: TOPIC/NUMBER.
 
-For RocketMQ, which numbers queues by topic and broker, it means the queues of this number on every broker; "orders on
-broker-a" or "orders@broker-a" in place of the topic means that one alone.
+For RocketMQ, which numbers queues by topic and broker, it means the queues of this number on every broker;
+"orders@broker-a" in place of the topic means that one alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assignors.explain import PartitionId, spellings
+from assignors.explain import PartitionId
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.terminal import visible
 
@@ -45,11 +45,11 @@ def is_on(topic: str | None, partition: PartitionId) -> bool:
         topic: The verdict's topic; None where it is on all topics of the group.
         partition: As `read_partition` gives it.
     """
-    # A topic of RocketMQ has neither a space nor an "@" in its name.
-    typed = partition[0]
-    return topic is None or typed == topic or typed.startswith((f"{topic} on ", f"{topic}@"))
+    # A topic of RocketMQ has no "@" in its name.
+    return topic is None or partition[0].partition("@")[0] == topic
 
 
 def is_meant(row: Mapping[str, Any], partition: PartitionId) -> bool:
     """Whether a partition of `drift.drifted_partitions` (topic, broker, partition) is the one that was typed."""
-    return row["partition"] == partition[1] and partition[0] in spellings(row["topic"], row.get("broker"))
+    named = (row["topic"], f"{row['topic']}@{row.get('broker')}")
+    return row["partition"] == partition[1] and partition[0] in named

@@ -82,7 +82,7 @@ def print_explanation(
         raise SetupError(message)
     for row, told in verdicts_in_words(found, partition, custom):
         if as_json:
-            console.out(json.dumps(told.json(row, partition), default=_iso), highlight=False)
+            console.out(json.dumps(told.json(row), default=_iso), highlight=False)
         else:
             _print(console, row, told)
     newest = reader.rows(_NEWEST, {"group": group, "cluster": found[0]["cluster"]})[0]

@@ -21,7 +21,7 @@ from assignors.clients.racks import RackInfo
 from assignors.clients.sticky.claims import Claims
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.task import Movements, Potential, Task
-from assignors.context import Note, note, notes, spend
+from assignors.context import spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
 
 NEVER_ENDS = "the leader would move the same partitions back and forth forever"
@@ -66,7 +66,6 @@ class Balancing:
             for partition in ids:
                 self.owner[partition] = member
         self.movements = self._no_movements()
-        self.log = notes()
 
     def result(self) -> list[dict[int, None]]:
         """Partitions of each member, in the order in which it received them.
@@ -97,7 +96,6 @@ class Balancing:
             self._reassign(unassigned)
         moved = self._reassign(partitions)
         if not initializing and moved and self._score() >= pairwise_differences(before):
-            note(lambda: [Note("undone")])
             return kept
         return self.current
 
@@ -118,7 +116,7 @@ class Balancing:
                 heap = self._heap(row)
             size, rank, member = heap[0]
             heapreplace(heap, (size + 1, rank, member))
-            self._give(partition, member, "least")
+            self._give(partition, member)
 
     def _assign_in_rack(self, partition: int, racks: RackInfo) -> bool:
         """Give a partition to the member with the fewest among those in its racks and those without a rack."""
@@ -128,12 +126,10 @@ class Balancing:
         fit = [(sizes[m], ranks[m], m) for m in consumers if racks.fits(m, partition)]
         if not fit:
             return False
-        self._give(partition, min(fit)[2], "least_in_rack")
+        self._give(partition, min(fit)[2])
         return True
 
-    def _give(self, partition: int, member: int, why: str) -> None:
-        if self.log is not None:
-            self.log.append(Note("given", why, [(partition, member)]))
+    def _give(self, partition: int, member: int) -> None:
         self.current[member][partition] = None
         self.owner[partition] = member
         self.sizes[member] += 1
@@ -176,7 +172,6 @@ class Balancing:
                     break
                 size = sizes[owner[partition]]
                 target = previous.get(partition) if previous else None
-                why = "previous"
                 if target is None or size <= self._size_of_previous(target, size) + 1:
                     row = self.topic_of[partition]
                     if self.potential.classes[row] != of_class:
@@ -188,9 +183,6 @@ class Balancing:
                     if size <= heap[0][0] + 1:
                         continue
                     target = heap[0][2]
-                    why = "balance"
-                if self.log is not None:
-                    self.log.append(Note("meant", why, [(partition, target)]))
                 for member in self._move(partition, target):
                     if of_class >= 0 and member in takers:
                         heappush(heap, (sizes[member], self.ranks[member], member))
@@ -206,8 +198,6 @@ class Balancing:
 
     def _transfer(self, moved: int, target: int) -> tuple[int, int]:
         source = self.owner[moved]
-        if self.log is not None:
-            self.log.append(Note("moved", "", [(moved, target)], source))
         self.movements.record(moved, source, target)
         del self.current[source][moved]
         self.current[target][moved] = None
@@ -283,8 +273,7 @@ class BalancingStepByStep(Balancing):
                 self.owner[partition] = member
         self.visits = 0
 
-    def _give(self, partition: int, member: int, why: str) -> None:
-        del why
+    def _give(self, partition: int, member: int) -> None:
         self.current[member].append(partition)
         self.owner[partition] = member
         self.sizes[member] += 1
@@ -330,7 +319,7 @@ class BalancingStepByStep(Balancing):
         if moved in self.current[source]:
             self.current[source].remove(moved)
             self.sizes[source] -= 1
-        self._give(moved, target, "balance")
+        self._give(moved, target)
         return source, target
 
     def _is_balanced(self) -> bool:

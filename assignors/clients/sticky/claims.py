@@ -20,7 +20,7 @@ import numpy as np
 
 from assignors.assignment import PartitionId
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.context import Believed, Note, note, spend
+from assignors.context import spend
 from assignors.model import Subscription, TopicPartitions
 
 
@@ -223,7 +223,6 @@ def believe_highest_generation(
     )
     if detect_multi:
         _resolve(claims, lambda *_: 0, forget_claimant=False)
-    note(lambda: [Believed(indexed, claims.owned, data, "highest", frozenset(claims.multi))])
     return claims
 
 
@@ -249,7 +248,6 @@ def believe_per_partition(
     others = [DEFAULT_GENERATION if g is None else g for g in subscription_generations]
     claims = Claims(indexed.ids_of_each(d.partitions for d in data))
     _resolve(claims, lambda mine, other: generations[mine] - others[other], forget_claimant=forget_claimant)
-    note(lambda: [Believed(indexed, claims.owned, data, "partition", frozenset(claims.multi))])
     return claims
 
 
@@ -367,7 +365,6 @@ def without_others(
         for number in numbers
     }
     given: list[list[PartitionId]] = []
-    held_back: list[tuple[int, int]] = []
     for member, ids in enumerate(lists):
         given.append([])
         for partition in ids:
@@ -375,10 +372,6 @@ def without_others(
             place = indexed.topics[row], number
             if owners.pop(place, member) == member:
                 given[-1].append(place)
-            else:
-                held_back.append((partition, member))
-    if held_back:
-        note(lambda: [Note("held_back", "", held_back)])
     return given, owners
 
 

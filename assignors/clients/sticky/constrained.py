@@ -17,9 +17,8 @@ import numpy.typing as npt
 from assignors.clients.racks import RackInfo
 from assignors.clients.sticky.claims import Claims
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.context import Note, note, note_kept, notes, spend
+from assignors.context import spend
 from assignors.exceptions import LeaderWouldFail
-from assignors.steps import Shares
 
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
 _UNFILLED = "Java throws: a consumer stays below its quota and no partitions are left"
@@ -80,8 +79,6 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
     quotas = _Quotas(indexed.total // members, -(-indexed.total // members), indexed.total % members)
     revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int32)
     kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
-    note(lambda: [_shares(indexed)])
-    note_kept(list(kept), in_racks=racks is not None)
     free = np.flatnonzero(unassigned(indexed, kept, np.arange(len(indexed.topics)))).astype(np.int32)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     quotas.exact.sort(key=indexed.ranks.__getitem__)
@@ -91,12 +88,6 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
         free = _deal_by_racks(racks, racks.by_consumers(free), quotas, sizes, placed, counts=sorts_owned)
     _deal(free, quotas, sizes, placed)
     return Dealt(*_dealt(kept, placed, revoked, claims.multi, own_count=not sorts_owned))
-
-
-def _shares(indexed: IndexedGroup) -> Shares:
-    wanted = frozenset[str]().union(*(member.topics for member in indexed.members))
-    unlike = (member.member_id for member in indexed.members if wanted.difference(member.topics))
-    return Shares(indexed.total, len(indexed.members), tuple(unlike))
 
 
 def _keep(
@@ -127,7 +118,7 @@ def _keep(
             keep = quotas.low
             if quotas.over < quotas.expected:
                 quotas.exact.append(member)
-        if sorts_owned and (keep < size or indexed.listing):
+        if sorts_owned and keep < size:
             rows = indexed.topics_of(owned)
             owned = owned[np.lexsort((rows, indexed.numbers_of(owned, rows)))]
         revoked[owned[keep:]] = member
@@ -203,7 +194,6 @@ def _deal_by_racks(
             sizes[member] += 1
             taken.append(partition)
             takers.append(member)
-    note(lambda: [Note("given", "rack", list(zip(taken, takers, strict=True)))])
     if taken:
         placed.append((np.array(taken, dtype=np.int32), np.array(takers, dtype=np.int32)))
     return np.array(left, dtype=np.int32)
@@ -223,7 +213,6 @@ def _deal(
         raise LeaderWouldFail(_UNFILLED)
     if needed and free.size:
         placed.append((free[:needed], _in_turn(under, needs)[: free.size]))
-        _note("share", placed)
     rest = free[needed:]
     if rest.size:
         # Members reach the quota in the order of the turns.
@@ -232,12 +221,6 @@ def _deal(
         if rest.size > queue.size:
             raise LeaderWouldFail(_NOBODY_LEFT if may_steal else _NO_MORE)
         placed.append((rest, queue[: rest.size]))
-        _note("extra", placed)
-
-
-def _note(why: str, placed: list[tuple[Ids, Ids]]) -> None:
-    ids, takers = placed[-1]
-    note(lambda: [Note("given", why, list(zip(ids.tolist(), takers.tolist(), strict=True)))])
 
 
 def _in_turn(members: Ids, needs: Ids) -> Ids:
@@ -333,8 +316,6 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
             quotas.exact.append(member)
         if mine.size == quotas.high:
             at_high.append(member)
-    note(lambda: [_shares(indexed)])
-    note_kept(list(kept), in_racks=False)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
     left = np.flatnonzero(free[: indexed.total]).astype(np.int32)
@@ -349,6 +330,4 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
             lists[owner] = lists[owner][1:]
             lists[member] = np.append(lists[member], stolen)
             transfers[stolen] = member
-            if (log := notes()) is not None:
-                log.append(Note("moved", "share", [(stolen, member)], owner))
     return Dealt(lists, transfers)

@@ -18,7 +18,7 @@ from assignors.clients.sticky.claims import Claims, MemberData, claims_by_genera
 from assignors.clients.sticky.constrained import Dealt, unassigned
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.task import Potential, Task, keep, largest_first, partitions_of
-from assignors.context import Believed, Note, note, spend
+from assignors.context import spend
 from assignors.hash_map import in_hash_map, in_hash_order, partition_hash, string_hash
 
 
@@ -46,8 +46,6 @@ def general(
     # If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.
     claimed = np.concatenate(claims.owned)
     sound = int(everything.max(initial=-1)) < indexed.total and np.bincount(claimed, minlength=1).max() <= 1
-    if not sound:
-        note(lambda: [Note("untold", "members claim partitions that do not exist, or that two of them own")])
     partitions = potential.in_order(indexed)
     listed = np.array(partitions, dtype=np.int32)
     free = unassigned(indexed, kept, np.argsort(potential.topics_in_order()))
@@ -77,12 +75,10 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
     by_size = spreads_identical and _identical(potential)
     claims = claims_by_generation(data, overwriting=None)
     # Otherwise the order of Java's maps affects only the order of the members' lists, not their contents.
-    in_order = by_size or indexed.listing
-    newest, before = two_newest(claims, _in_hash_order(list(claims)) if in_order else claims)
-    if in_order:
+    newest, before = two_newest(claims, _in_hash_order(list(claims)) if by_size else claims)
+    if by_size:
         before = {partition: before[partition] for partition in _in_hash_order(list(before))}
     existing, previous = indexed.existing(newest, before)
-    note(lambda: [Believed(indexed, existing, data, "partition")])
     partitions = _spread(indexed, existing, previous) if by_size and newest else potential.in_order(indexed)
     task = Task.keeping(indexed, potential, existing, previous, partitions)
     result = Balancing(indexed, potential, task, None).result()

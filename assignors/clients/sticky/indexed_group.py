@@ -37,7 +37,6 @@ class IndexedGroup:
         counts: Partition counts.
         base: Id of partition 0 of each topic.
         total: Number of partitions; ids from here on are phantoms.
-        listing: Whether the order of the members' lists matters, not only their contents.
         remembered: Highest generation of the leader's earlier decisions; -1 for none.
         phantoms: Topic index and number of each phantom.
     """
@@ -53,7 +52,6 @@ class IndexedGroup:
         "counts",
         "index",
         "listed",
-        "listing",
         "members",
         "phantoms",
         "ranks",
@@ -80,7 +78,6 @@ class IndexedGroup:
             ranked: Member ids in that order.
         """
         self.members = members
-        self.listing = False
         self._record_order = [member.member_id for member in group.members]
         self.listed = listed
         self.remembered = max(group.remembered_generation, -1)
@@ -256,16 +253,6 @@ class IndexedGroup:
     def assignment_of_sets(self, sets: Iterable[Collection[int]]) -> Assignment:
         """The same from ordered sets."""
         return self.assignment([np.fromiter(ids, dtype=np.int32, count=len(ids)) for ids in sets])
-
-    def pairs(self, lists: Sequence[Ids]) -> dict[str, list[tuple[str, int]]]:
-        """Convert the members' ids to pairs in their order; members in record order."""
-        result: dict[str, list[tuple[str, int]]] = {member_id: [] for member_id in self._record_order}
-        for member, ids in zip(self.members, lists, strict=True):
-            rows = self.topics_of(ids)
-            numbers = self.numbers_of(ids, rows)
-            names = map(self.topics.__getitem__, rows.tolist())
-            result[member.member_id] = list(zip(names, numbers.tolist(), strict=True))
-        return result
 
     def _names_of(self, rows: Ids) -> dict[str, None]:
         """Names of topics. They recur from member to member, so they are shared."""

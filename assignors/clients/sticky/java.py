@@ -23,7 +23,7 @@ from assignors.clients.sticky.claims import (
 from assignors.clients.sticky.constrained import Dealt, constrained, constrained_v1
 from assignors.clients.sticky.different import general, general_by_generations
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.context import Note, note, spend
+from assignors.context import spend
 from assignors.model import Group, PartitionRacks, Recompute, Subscription
 from assignors.strategy import Release
 
@@ -109,33 +109,15 @@ def _dealt(indexed: IndexedGroup, release: Release, partition_racks: PartitionRa
     return general(indexed, claims, previous, racks, gap=1 if release >= _FIXED else 0)
 
 
-def _lists(indexed: IndexedGroup, release: Release, racks: PartitionRacks | None, *, cooperative: bool) -> list[Ids]:
-    dealt = _dealt(indexed, release, racks, coop=cooperative)
-    return hold_back(indexed, dealt) if cooperative else dealt.lists
-
-
 def leader(release: Release, *, cooperative: bool) -> Recompute:
     """A leader of the era that begins with this release."""
 
     def recompute(group: Group, racks: PartitionRacks | None) -> Assignment:
         indexed = IndexedGroup.of_java(group)
-        return indexed.assignment(_lists(indexed, release, racks, cooperative=cooperative))
+        dealt = _dealt(indexed, release, racks, coop=cooperative)
+        return indexed.assignment(hold_back(indexed, dealt) if cooperative else dealt.lists)
 
     return recompute
-
-
-def lists_of_java(
-    group: Group, release: Release | None, racks: PartitionRacks | None, *, cooperative: bool
-) -> dict[str, list[tuple[str, int]]]:
-    """Partitions per member in the order of the lists that Java returns; members in record order.
-
-    Raises:
-        CannotTell: As `assign`.
-        LeaderWouldFail: As `assign`.
-    """
-    indexed = IndexedGroup.of_java(group)
-    indexed.listing = True
-    return indexed.pairs(_lists(indexed, release or _SORTS_OWNED, racks, cooperative=cooperative))
 
 
 def hold_back(indexed: IndexedGroup, dealt: Dealt) -> list[Ids]:
@@ -149,7 +131,6 @@ def hold_back(indexed: IndexedGroup, dealt: Dealt) -> list[Ids]:
         transfers = _changed_hands(indexed, dealt.lists)
     if not transfers:
         return dealt.lists
-    note(lambda: [Note("held_back", "", list(transfers.items()))])
     by_member: dict[int, set[int]] = {}
     for partition, member in transfers.items():
         by_member.setdefault(member, set()).add(partition)

@@ -22,7 +22,6 @@ from assignors.clients.sticky.claims import (
 )
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.task import Movements, Potential, Task, largest_first
-from assignors.context import Believed, note
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, PartitionRacks, Recompute, Subscription
 
@@ -136,7 +135,6 @@ def _dealt(
     if group.other_topics_known and any(topic not in indexed.index for topic, _ in newest):
         raise CannotTell(_OTHER_TOPICS)
     existing, previous = indexed.existing(newest, before)
-    note(lambda: [Believed(indexed, existing, data, "partition")])
     potential = Potential(indexed, gap=0, counts_topics=False)
     partitions, seeded = potential.in_order(indexed), False
     if newest and not group.other_topics_known and _identical(potential):

@@ -14,13 +14,12 @@ from assignors.assignment import Assignment, PartitionId, from_pairs
 from assignors.clients.racks import rack_info
 from assignors.clients.range import without_patterns
 from assignors.clients.sticky.balance import NEVER_ENDS, Balancing
-from assignors.clients.sticky.claims import said_in_subscription, without_others
+from assignors.clients.sticky.claims import without_others
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.task import Movements, Potential, Task, largest_first, partitions_of
-from assignors.context import Believed, note, spend
+from assignors.context import spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, PartitionRacks, Subscription
-from assignors.steps import GivenBack
 
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
 """It mistakes a partition's first move for its last. (Windows builds have no assertions: librdkafka.vcxproj.)"""
@@ -151,7 +150,6 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
     potential = Potential(indexed, gap=0, counts_topics=False)
     results: list[Assignment] = []
     for partitions in _orders(indexed, potential, existing, previous):
-        note(lambda: [Believed(indexed, existing, list(map(said_in_subscription, members)), "partition")])
         task = Task.keeping(indexed, potential, existing, previous, partitions, in_racks)
         dealt = algorithm(indexed, potential, task, in_racks).result()
         of_order = {**result, **_adjusted(indexed, members, dealt)}
@@ -219,9 +217,6 @@ def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Seq
     Follows `rd_kafka_cooperative_protocol_adjust_assignment`. If two members own a partition, the last one counts.
     """
     given, owners = without_others(indexed, lists, [member.owned for member in members])
-    if owners:
-        back = tuple((partition, members[owner].member_id) for partition, owner in owners.items())
-        note(lambda: [GivenBack(back)])
     for partition_of_nobody, owner in owners.items():
         given[owner].append(partition_of_nobody)
     return from_pairs({member.member_id: sorted(mine) for member, mine in zip(members, given, strict=True)})

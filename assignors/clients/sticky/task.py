@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from assignors.clients.racks import RackInfo
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.context import note_kept, spend
+from assignors.context import spend
 from assignors.hash_map import first_in_set, partition_hash, string_hash
 
 
@@ -90,7 +90,6 @@ def keep(
         all_stay = bool(stays.all())
         revocation |= not all_stay
         kept.append(ids if all_stay else ids[stays])
-    note_kept(kept, in_racks=racks is not None)
     return kept, revocation
 
 

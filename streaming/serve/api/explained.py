@@ -69,5 +69,5 @@ def explained(site: Site, asked: ExplainFilter) -> dict[str, Any] | None:
         told = verdicts_in_words(found, place)
     except NoSuchPartitionError as error:
         raise NoVerdictError(404, str(error)) from None
-    first, *others = [words.json(row, place) for row, words in told]
+    first, *others = [words.json(row) for row, words in told]
     return {**first, "other_topics": others} if others else first

@@ -10,14 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from assignors import Group, Library, assign, from_pairs, same, to_pairs
+from assignors import Group, Library, assign, from_pairs, same
 from assignors.brokers import assign_on_server
-from assignors.clients.sticky.claims import write_sticky
 from assignors.jsonl import assign_line, what_if_line, write_client_line, write_server_line
 from assignors.jsonl.lines import ClientLine, ServerLine, read
 from tests.assignors.random_groups import random_group, random_racks
 from tests.assignors.random_server_groups import random_server_group
-from tests.oracle.java_assignors import Case, Thrown, ask_java
 
 QUESTION: dict[str, Any] = {
     "strategy": "range",
@@ -54,46 +52,11 @@ def test_static_members_and_racks_are_read() -> None:
     assert assign_line(question) == {"assignment": {"a": [["t", 1]], "b": [["t", 0]]}}
 
 
-def test_java_s_sticky_lists_partitions_in_its_own_order() -> None:
-    # From 3.7.1 on the class sorts what members keep.
-    members = {"a": {"topics": ["t"], "user_data": _claims(1, 0)}, "b": {"topics": ["t"], "user_data": _claims(3, 2)}}
-    question = {"strategy": "sticky", "partitions_per_topic": {"t": 4}, "members": members}
-
-    def lists(release: str) -> dict[str, list[int]]:
-        told = assign_line(question | {"library": release})["assignment"]
-        return {member: [partition for _, partition in pairs] for member, pairs in told.items()}
-
-    assert lists("3.4.1") == {"a": [1, 0], "b": [3, 2]}
-    assert lists("3.7.1") == lists("4.3.1") == {"a": [0, 1], "b": [2, 3]}
-
-
-def _claims(*partitions: int) -> str:
-    return write_sticky((("t", partitions),), 3).hex()
-
-
 @pytest.mark.parametrize("partition", [-(1 << 31), (1 << 31) - 1])
 def test_an_owned_partition_may_be_any_int32_as_in_a_record(partition: int) -> None:
     members = {"a": {"topics": ["t"], "owned": [["t", partition]]}}
 
     assert assign_line(QUESTION | {"members": members}) == {"assignment": {"a": [["t", 0], ["t", 1], ["t", 2]]}}
-
-
-def test_where_one_topic_is_dealt_by_racks_java_s_range_lists_all_topics_sorted() -> None:
-    question = {
-        "strategy": "range",
-        "library": "java:3.7.1",
-        "partitions_per_topic": {"orders": 2, "bills": 2},
-        "partition_racks": {"orders": [["r1"], ["r2"]], "bills": [[], []]},
-        "members": {
-            "a": {"topics": ["orders", "bills"], "rack": "r1"},
-            "b": {"topics": ["orders", "bills"], "rack": "r2"},
-        },
-    }
-    in_hash_order = {"a": [["orders", 0], ["bills", 0]], "b": [["orders", 1], ["bills", 1]]}
-
-    assert assign_line(question) == {"assignment": {member: pairs[::-1] for member, pairs in in_hash_order.items()}}
-    nowhere = {"orders": [[], []], "bills": [[], []]}
-    assert assign_line(question | {"partition_racks": nowhere}) == {"assignment": in_hash_order}
 
 
 def of_a(**fields: Any) -> dict[str, Any]:
@@ -135,39 +98,6 @@ def test_what_is_wrong_with_a_line_is_its_answer(change: dict[str, Any], reason:
 @pytest.mark.parametrize("line", [None, [], "x", 3, {}, {"strategy": "range"}])
 def test_what_is_no_question_has_an_error(line: object) -> None:
     assert set(assign_line(line)) == {"error"}
-
-
-@pytest.mark.java
-@pytest.mark.parametrize("release", [pytest.param("3.4.1", marks=pytest.mark.nightly), "4.3.1"])
-def test_the_lists_stand_in_the_order_of_the_real_class(release: str) -> None:
-    random = Random(f"listed {release}")
-    cases = [Case(strategy, random_group(random)) for strategy in ("range", "roundrobin") for _ in range(1_000)]
-    in_racks = [random_group(random, racks=True) for _ in range(500)]
-    cases += [Case("range", group, random_racks(random, group)) for group in in_racks]
-
-    for case, answer in zip(cases, ask_java(release, cases), strict=True):
-        assert not isinstance(answer, Thrown)
-        ours = assign_line(_question(release, case))["assignment"]
-        # Within a topic the classes list partitions in ascending order, except where `from_pairs` has joined separate
-        # lists.
-        assert {m: [tuple(pair) for pair in pairs] for m, pairs in ours.items()} == to_pairs(answer)
-
-
-def _question(release: str, case: Case) -> dict[str, Any]:
-    return {
-        "strategy": case.strategy,
-        "library": release,
-        "partitions_per_topic": dict(case.group.partitions_per_topic),
-        "partition_racks": case.racks and {topic: [list(of) for of in racks] for topic, racks in case.racks.items()},
-        "members": {
-            member.member_id: {
-                "topics": list(member.topics),
-                "group_instance_id": member.group_instance_id,
-                "rack": member.rack,
-            }
-            for member in case.group.members
-        },
-    }
 
 
 def through_json(line: dict[str, Any]) -> dict[str, Any]:
