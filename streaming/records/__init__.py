@@ -69,7 +69,6 @@ from streaming.records.observations import (
     GroupObservation,
     TopicObservation,
     TopicRetention,
-    UnreadTimestamp,
     pack_offsets,
 )
 from streaming.records.rocketmq import (
@@ -219,7 +218,6 @@ __all__ = [
     "TopicPartitions",
     "TopicRetention",
     "TopicSeen",
-    "UnreadTimestamp",
     "UnreadableMembership",
     "UnreadableModern",
     "Window",
