@@ -22,7 +22,6 @@ from streaming.config.settings import (
     load_settings,
     owner_of,
 )
-from streaming.config.sources import file_mark
 from streaming.config.spans import span_ms
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
@@ -52,7 +51,6 @@ __all__ = [
     "Writer",
     "checkpoint_of",
     "environment_of",
-    "file_mark",
     "fits",
     "load_settings",
     "needs_s3a",

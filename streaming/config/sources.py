@@ -26,23 +26,6 @@ _OF_CLUSTER = {
 }
 
 
-def file_mark() -> tuple[object, ...] | None:
-    """A value that changes whenever the user's settings file does; None when there is no file, or nobody can tell."""
-    try:
-        path = _settings_file()
-        if path is None:
-            return None
-        found = path.stat()
-    except OSError:
-        return None
-    return str(path), found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _settings_file() -> Path | None:
-    given = os.environ.get("EVENKEEL_CONFIG")
-    return own_file(_NAME) if given is None else Path(given)
-
-
 def file_values() -> dict[str, Any]:
     """The values of the user's settings file; empty when there is no file.
 
@@ -54,7 +37,7 @@ def file_values() -> dict[str, Any]:
     """
     given = os.environ.get("EVENKEEL_CONFIG")
     try:
-        path = _settings_file()
+        path = own_file(_NAME) if given is None else Path(given)
         if path is None:
             return {}
         if given is not None and not path.is_file():

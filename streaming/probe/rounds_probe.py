@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from kafka.errors import KafkaError
 
-from streaming.config import GroupRules, Settings, file_mark, load_settings
+from streaming.config import GroupRules, Settings
 from streaming.events import Event
-from streaming.exceptions import EvenkeelError, SetupError
+from streaming.exceptions import EvenkeelError
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline
@@ -30,50 +30,16 @@ _MOST_REMEMBERED = 200_000
 twice the groups of the largest clusters that we know of."""
 
 
-class GroupSettings:
-    """The strategies and declared clients of the present. Call `refresh` before each round."""
+def configured_by(rules: GroupRules) -> Callable[[str], Configured | None]:
+    """What the settings say of a group's strategy and clients, by its id; None where they say nothing."""
+    version = rules.version
 
-    def __init__(self, settings: Settings, load: Callable[[], Settings] = load_settings) -> None:
-        """Begin with the settings that the process was started with.
+    @lru_cache(_MOST_REMEMBERED)
+    def of(group: str) -> Configured | None:
+        says = rules.of(group)
+        return None if says is None else Configured(version, *says)
 
-        Args:
-            settings: All settings.
-            load: Reads them again.
-        """
-        self._load = load
-        self._mark = file_mark()
-        self._use(settings.group_rules)
-
-    def refresh(self) -> None:
-        """Read the file again if it has changed. A wrong one is refused with a sentence; what was known stays."""
-        mark = file_mark()
-        if mark == self._mark:
-            return
-        self._mark = mark
-        if mark is None:
-            _LOG.warning("The settings file is gone: strategies and clients of groups stay as they were.")
-            return
-        try:
-            rules = self._load().group_rules
-        except SetupError as error:
-            _LOG.warning("The settings file has changed, and strategies and clients stay as they were: %s", error)
-            return
-        if rules != self._rules:
-            self._use(rules)
-            _LOG.info("Strategies and clients of groups have changed: rounds tell version %s now.", rules.version)
-
-    def of(self, group: str) -> Configured | None:
-        """What the settings say of a group; None where they say nothing."""
-        return self._of(group)
-
-    def _use(self, rules: GroupRules) -> None:
-        self._rules, version = rules, rules.version
-
-        def of(group: str) -> Configured | None:
-            says = rules.of(group)
-            return None if says is None else Configured(version, *says)
-
-        self._of = lru_cache(_MOST_REMEMBERED)(of)
+    return of
 
 
 _LOG = room_log(__name__)
@@ -133,7 +99,7 @@ class RoundsProbe(ABC, Generic[_Memory]):
         self._turn = Turn(settings.cluster, self._who, self._tail, self._pace, self.LEAST_ROUND_S)
         self._writer: RoundWriter | None = None
         self._memory: _Memory | None = None
-        self._rules = GroupSettings(settings)
+        self._configured = configured_by(settings.group_rules)
 
     def __enter__(self) -> Self:
         return self
@@ -159,7 +125,6 @@ class RoundsProbe(ABC, Generic[_Memory]):
         """
         if self._turn.paused:
             self.close()
-        self._rules.refresh()
         try:
             closed = self._round()
         except KafkaError as error:

@@ -116,7 +116,7 @@ class Probe(RoundsProbe[Memory]):
             time=opened.time,
             log=positions.stable,
             holds=cluster.name_holders(log, holds, deadline),
-            configured=self._rules.of,
+            configured=self._configured,
         )
         brokers = brokers_after(
             memory.brokers,

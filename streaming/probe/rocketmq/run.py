@@ -85,7 +85,7 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
             settings.filters,
             settings.job.heartbeat_ms,
             self._pace.interval_ms,
-            self._rules.of,
+            self._configured,
         )
         closing = {
             "log": (),
