@@ -189,7 +189,7 @@ class ProbeSettings(Section):
     cluster_topics: bool = True
 
 
-Writer = Literal["delta-rs", "spark", "auto"]
+Writer = Literal["delta-rs", "spark"]
 """What writes the rows of a batch (`JobSettings.writer`)."""
 
 
@@ -211,7 +211,7 @@ class JobSettings(Section):
             `what_if`); 0 tries none.
         offsets_topic: The offsets log.
         writer: delta-rs collects a batch's rows and writes them from the driver; spark lets the executors write files,
-            which the driver commits; auto decides by the number of rows (docs/cluster.md).
+            which the driver commits (docs/cluster.md).
         checkpoint: Folder, or URI on S3, of the query's offsets and state; None for `_checkpoints/<cluster>` in the
             lake, which must then be a folder.
     """

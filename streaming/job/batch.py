@@ -22,7 +22,6 @@ import msgspec
 import pyarrow as pa
 from deltalake.transaction import AddAction
 from pyspark import StorageLevel
-from pyspark.sql import functions
 
 from streaming.job.unpack import rows_by_table, tables_in_pieces
 from streaming.tables import (
@@ -42,14 +41,6 @@ if TYPE_CHECKING:
 
     from streaming.config import Writer
     from streaming.tables import Lake
-
-# `auto` collects a batch of up to so many packed bytes, about 400,000 rows: the driver and its JVM grow by some
-# 500 MB for them. Memory decides, because the executors take more processor time at any size (docs/performance.md).
-_COLLECTED_BYTES = 60_000_000
-
-# In a larger batch it still collects the tables of up to so many rows. They take the driver 60 MB and 0.5 s, and save
-# Spark an action for a table with one row.
-_COLLECTED_ROWS = 100_000
 
 _PIECES = "table string, count long, rows binary"
 
@@ -79,10 +70,8 @@ def batch_writer(
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         if writer == "delta-rs" or not isinstance(lake, DeltaLake):
             written = _write_here(batch, lake, query, number)
-        elif writer == "spark":
-            written = _write_by_executors(batch, lake, query, number)
         else:
-            written = _write_by_size(batch, lake, query, number)
+            written = _write_by_executors(batch, lake, query, number)
         if done is not None:
             done(number, written)
 
@@ -100,21 +89,7 @@ def _write_here(batch: DataFrame, lake: Lake, query: str, number: int) -> dict[s
     }
 
 
-def _write_by_size(batch: DataFrame, lake: DeltaLake, query: str, number: int) -> dict[str, int]:
-    """The first action computes the batch, and says how large it is."""
-    batch.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        size = batch.select(functions.sum(functions.length("rows"))).collect()[0][0] or 0
-        if size <= _COLLECTED_BYTES:
-            return _write_here(batch, lake, query, number)
-        return _write_by_executors(batch, lake, query, number, collected=_COLLECTED_ROWS)
-    finally:
-        batch.unpersist()
-
-
-def _write_by_executors(
-    batch: DataFrame, lake: DeltaLake, query: str, number: int, *, collected: int = 0
-) -> dict[str, int]:
+def _write_by_executors(batch: DataFrame, lake: DeltaLake, query: str, number: int) -> dict[str, int]:
     """Let the tasks write the rows; executors must reach the lake under the driver's name for it.
 
     Args:
@@ -122,7 +97,6 @@ def _write_by_executors(
         lake: A lake with its tables.
         query: Id of the query.
         number: Number of the batch.
-        collected: A table of at most so many rows is collected, and appended by the driver.
 
     Returns:
         Rows written by table; 0 for a table that had them, and no entry for one without rows.
@@ -137,12 +111,10 @@ def _write_by_executors(
             count = counts.get(table.name, 0)
             if not count:
                 continue
-            own = pieces.where(pieces["table"] == table.name).select("rows")
-            if count <= collected:
-                written[table.name] = lake.append(table.name, _collect(own), query, number)
-            elif lake.is_written(table.name, query, number):
+            if lake.is_written(table.name, query, number):
                 written[table.name] = 0
             else:
+                own = pieces.where(pieces["table"] == table.name).select("rows")
                 files = _files(own.coalesce(-(-count // _FILE_ROWS)), table, lake)
                 if sum(rows_of(file) for file in files) != count:
                     # (A lost executor takes its pieces along, and Spark computes them again.)
@@ -190,9 +162,3 @@ def _columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for packed in batch.column("rows"):
             yield from pa.ipc.open_stream(packed.as_buffer())
-
-
-def _collect(pieces: DataFrame) -> pa.Table:
-    """The same as one table, in this process."""
-    packed = pieces.toArrow()
-    return pa.Table.from_batches(_columns(iter(packed.to_batches())))

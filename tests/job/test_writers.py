@@ -9,12 +9,10 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.config import Writer
 from streaming.groups import Rows
-from streaming.job import batch as module
 from streaming.job.batch import batch_writer
 from streaming.tables import LakeReader, table_named
 from tests.empty_lake import empty_lake
@@ -73,15 +71,3 @@ def test_a_batch_that_one_writer_has_begun_is_completed_by_the_other(
 ) -> None:
     write("lake", first, 0, NAMES[:1])
     assert write("lake", second, 0) == {"lag": 0, "gaps": ROWS, "rounds": ROWS}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("collected", "by_tasks"), [(ROWS - 1, True), (ROWS, False)])
-def test_of_a_large_batch_tasks_write_the_large_tables_and_the_driver_the_small_ones(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collected: int, by_tasks: bool
-) -> None:
-    monkeypatch.setattr(module, "_COLLECTED_BYTES", 0)
-    monkeypatch.setattr(module, "_COLLECTED_ROWS", collected)
-    assert write("lake", "auto", 0) == dict.fromkeys(NAMES, ROWS)
-    files = DeltaTable(tmp_path / "lake" / "gaps").file_uris()
-    assert {".zstd." in uri for uri in files} == {by_tasks}
