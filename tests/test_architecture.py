@@ -105,7 +105,7 @@ ROOMS = {
     ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
-        "deltalake kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
+        "deltalake kafka msgspec numpy py4j pyarrow pydantic pyspark",
         "streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
         "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "

@@ -6,8 +6,7 @@ binary column each way and needs none of this. So the class that reads and write
 (`ApplyInPandasWithStateSerializer`, pyspark 4.2.0) gets two methods of ours. The bytes on the wire are the same, and so
 is what the JVM does with them; a test compares both ways row by row.
 
-The class is half private, like the class of kafka-python that the source extends: with a pyspark it does not know,
-`install` logs that and does nothing, and the operator works with the frames it is given.
+The class is half private, like the class of kafka-python that the source extends; so the release is pinned.
 """
 
 from __future__ import annotations
@@ -18,19 +17,12 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 from pyspark.sql.pandas.serializers import (
     ApplyInPandasWithStateSerializer,
     ArrowStreamPandasSerializer,
     ArrowStreamSerializer,
 )
 from pyspark.sql.pandas.types import to_arrow_type
-
-from streaming.lifecycle import room_log
-
-_KNOWN = "4.2.0"
-
-_LOG = room_log(__name__)
 
 # Output is sent once it has this many bytes, so that neither side ever holds a whole partition.
 _SEND_BYTES = 4 << 20
@@ -118,14 +110,7 @@ def _written(properties: str, change: int) -> str:
 
 
 def install() -> None:
-    """Make this process's workers use Arrow; a second call does nothing. Logs when it cannot."""
-    if pyspark.__version__ != _KNOWN:
-        _LOG.warning(
-            "pyspark %s is not %s, whose worker is known: rows go through pandas, and batches take longer",
-            pyspark.__version__,
-            _KNOWN,
-        )
-        return
+    """Make this process's workers use Arrow; a second call does nothing."""
     ApplyInPandasWithStateSerializer.load_stream = _load_stream
     ApplyInPandasWithStateSerializer.dump_stream = _dump_stream
 

@@ -8,9 +8,9 @@ per group. No timeout is set: time comes with the events.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from pyspark import TaskContext
 
@@ -47,9 +47,6 @@ from streaming.records import (
     group_of,
     topic_of,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OUTPUT_SCHEMA = "rows binary"
 STATE_SCHEMA = "schema_version int, payload binary"
@@ -131,26 +128,22 @@ def advance_key(
 
 def operator(
     settings: Settings, incarnations: Incarnations | None = None
-) -> Callable[[tuple[str], Iterator[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
-    """Build the function for `applyInPandasWithState`; it may run more than once for a batch, and is pure."""
+) -> Callable[[tuple[str], Any, ArrowState], Iterable[Any]]:
+    """Build the function for `applyInPandasWithState`; it may run more than once for a batch, and is pure.
+
+    The payloads come with the state, and the rows go with it (`arrow_state.py`): there are no frames.
+    """
     config = group_config(settings, incarnations)
 
-    def apply(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
-        packed_state = isinstance(state, ArrowState)
-        payloads = state.payloads if packed_state else [payload for frame in frames for payload in frame["payload"]]
-        before: PackedState | None = state.get if state.exists else None
-        after, rows = advance_key(key[0], payloads, before, config)
+    def apply(key: tuple[str], _frames: Any, state: ArrowState) -> Iterable[Any]:
+        before = cast("PackedState", state.get) if state.exists else None
+        after, rows = advance_key(key[0], state.payloads, before, config)
         if after is not None:
             state.update(after)
         elif state.exists:
             state.remove()
-        if not rows:
-            return
-        if packed_state:
+        if rows:
             state.rows = encode_rows(rows)
-        else:
-            import pandas as pd  # noqa: PLC0415 - half a second, for nothing where rows go by Arrow
-
-            yield pd.DataFrame({"rows": [encode_rows(rows)]})
+        return ()
 
     return apply

@@ -189,20 +189,6 @@ def test_pyspark_is_the_release_whose_class_is_known() -> None:
     assert loads.__module__ == "streaming.job.arrow_state"
 
 
-def test_another_release_keeps_its_own_class_and_the_log_says_so(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    fresh = pristine()
-    monkeypatch.setattr(
-        "streaming.job.arrow_state.ApplyInPandasWithStateSerializer", fresh.ApplyInPandasWithStateSerializer
-    )
-    monkeypatch.setattr("pyspark.__version__", "4.2.1")
-    install()
-    assert fresh.ApplyInPandasWithStateSerializer.load_stream.__module__ == fresh.__name__
-    [told] = caplog.messages
-    assert told.startswith("pyspark 4.2.1 is not 4.2.0, whose worker is known: rows go through pandas")
-
-
 def test_a_row_comes_out_as_it_was_packed() -> None:
     row = GapRow("c", "log", "t", 1, 2, 3, None, None, "gone")
     state = ArrowState(b"k", json.dumps(properties(defined=False)), None)
