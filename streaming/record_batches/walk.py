@@ -46,11 +46,6 @@ _INT32, _INT64 = 28, 63
 # Timestamps wrap here.
 _FAR = 2**63
 
-# Records decoded together, at some 250 bytes each beside their own. A batch with no more is decoded once, before its
-# first record is returned; one with more is walked twice, which costs time in place of memory. Coordinators and clients
-# put some thousands into a batch.
-_LISTED = 65_536
-
 
 def walk(batch: FetchedBatch, start: int, end: int) -> Iterator[Record]:
     """Yield the records of a batch with offsets in [start, end), in order; can be called once per batch.
@@ -81,51 +76,14 @@ def _trimmed(records: Iterator[Record], start: int, end: int) -> Iterator[Record
 
 def _walk(batch: Any) -> Iterator[Record]:
     data = _in_the_clear(batch)
-    count = batch.records_count
-    if count <= _LISTED:
-        records, at, _ = _some(batch, data, 0, -1, count)
-        _ended(data, at)
-        yield from records
-        return
-    for _ in _in_steps(batch, data, count):
-        pass
-    for records in _in_steps(batch, data, count):
-        yield from records
-
-
-def _in_steps(batch: Any, data: bytes, count: int) -> Iterator[list[Record]]:
     at, last = 0, -1
-    for done in range(0, count, _LISTED):
-        records, at, last = _some(batch, data, at, last, min(count - done, _LISTED))
-        yield records
-    _ended(data, at)
-
-
-def _ended(data: bytes, at: int) -> None:
-    if at != len(data):
-        _corrupt(f"{len(data) - at} bytes are left after its last record")
-
-
-def _some(batch: Any, data: bytes, at: int, last: int, count: int) -> tuple[list[Record], int, int]:
-    """The next records of a batch.
-
-    Args:
-        batch: The batch.
-        data: Its records, decompressed.
-        at: Where the first of them begins.
-        last: Offset delta of the record before; -1 for none.
-        count: Their number.
-
-    Returns:
-        The records, where they end, and the offset delta of the last one.
-    """
     base, first_time = batch.base_offset, batch.first_timestamp
     append_time = batch.max_timestamp if batch.timestamp_type == DefaultRecordBatch.LOG_APPEND_TIME else None
     size, most, early, late = len(data), batch.last_offset - base, -_FAR, _FAR
     records: list[Record] = []
     note = records.append
     try:
-        for _ in range(count):
+        for _ in range(batch.records_count):
             byte = data[at]
             if byte < 0x80:
                 length, at = (byte >> 1) ^ -(byte & 1), at + 1
@@ -174,7 +132,9 @@ def _some(batch: Any, data: bytes, at: int, last: int, count: int) -> tuple[list
             note((base + offset, time, key, value))
     except IndexError:
         _corrupt("its bytes end inside a record")
-    return records, at, last
+    if at != size:
+        _corrupt(f"{size - at} bytes are left after its last record")
+    yield from records
 
 
 def _in_the_clear(batch: Any) -> bytes:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import io
 from collections.abc import Callable
 from random import Random
@@ -157,13 +156,6 @@ def test_a_timestamp_of_more_than_ten_bytes_is_refused_as_in_java() -> None:
         ours(forged([(b"\x80" * 10 + b"\x00", varint(0), b"k", b"v")]))
 
 
-@pytest.fixture(params=["in one step", "in several steps"])
-def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    # (The package's `walk` is the function.)
-    module = importlib.import_module("streaming.record_batches.walk")
-    monkeypatch.setattr(module, "_LISTED", 100 if request.param == "in one step" else 1)
-
-
 def at_offsets(*deltas: int, last: int) -> bytes:
     return forged(
         [(varint(0), varint(delta), b"k", b"%d" % delta) for delta in deltas], base_offset=40, last_delta=last
@@ -172,7 +164,6 @@ def at_offsets(*deltas: int, last: int) -> bytes:
 
 @pytest.mark.parametrize("deltas", [(0, 2**31 - 1, 2), (0, 3), (-1, 2), (-(2**31), 2), (1, 1), (1, 0), (2, 1, 2)])
 @pytest.mark.parametrize(("start", "end"), [(0, 100), (40, 41), (41, 43), (42, 43)])
-@pytest.mark.usefixtures("either_way")
 def test_a_record_outside_its_place_refuses_the_whole_batch_wherever_it_is_cut(
     deltas: tuple[int, ...], start: int, end: int
 ) -> None:
@@ -183,23 +174,15 @@ def test_a_record_outside_its_place_refuses_the_whole_batch_wherever_it_is_cut(
         next(records)
 
 
-@pytest.mark.usefixtures("either_way")
 def test_compaction_leaves_gaps_between_offsets_and_at_both_ends() -> None:
     assert [offset for offset, *_ in ours(at_offsets(1, 4, 7, last=9))] == [41, 44, 47]
 
 
-@pytest.mark.usefixtures("either_way")
 def test_no_record_comes_out_of_a_batch_that_is_broken_further_on() -> None:
     data = encoded([(delta, 5, b"k", b"v", []) for delta in range(3)], 0)
     batch = DefaultRecordBatch(data[:-1])
     with pytest.raises(CorruptRecordError):
         next(walk(FetchedBatch(0, 2, 5, batch), 0, 3))
-
-
-@pytest.mark.usefixtures("either_way")
-def test_a_large_batch_is_the_same_in_steps() -> None:
-    data = encoded([(3 * delta, 5 + delta, b"k", b"v" * delta, []) for delta in range(9)], 4)
-    assert ours(data) == kafkas(data)
 
 
 # Each codec as brokers and clients write it; whatever cannot be decompressed is one kind of error.
