@@ -16,10 +16,6 @@ class RoundAbandonedError(EvenkeelError):
     """This round cannot be completed: it gets no closing record, and the next one starts from scratch."""
 
 
-class NoOffsetsLogError(RoundAbandonedError):
-    """The cluster has no offsets log yet: no group has ever committed or joined."""
-
-
 class AnotherProbeError(EvenkeelError):
     """Another probe makes the rounds of the cluster: this one stands by."""
 

@@ -22,7 +22,7 @@ from streaming.config import (
     secret_variable,
 )
 from streaming.lifecycle import on_stop_signals
-from streaming.probe import RoundAbandonedError, ensure_ready, source_of
+from streaming.probe import ensure_ready
 from streaming.process import LogFollower, Program, Programs, hold_logs, logs_of
 from streaming.terminal import read_by_nobody, say
 
@@ -60,7 +60,6 @@ def up(settings: Settings, console: Console) -> None:
     ensure_ready(settings)
     logs = logs_of(settings.lake, settings.cluster)
     say(console, f"tables in {settings.lake}, logs in {logs}, page at {page_url(settings)}")
-    say(console, _source_sentence(settings))
     with (
         hold_logs(logs),
         stop_signals() as stop,
@@ -76,24 +75,6 @@ def up(settings: Settings, console: Console) -> None:
             console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
     with suppress(OSError):
         console.print("all processes have ended")
-
-
-def _source_sentence(settings: Settings) -> str:
-    """Where groups are read from, and what that means.
-
-    Raises:
-        SetupError: The source of the rounds so far cannot be used any more.
-    """
-    if settings.rocketmq is not None:
-        return (
-            "groups are asked for, at every name server, broker and client of RocketMQ: how often offsets were "
-            "committed, and generations, are not known (docs/rocketmq.md)"
-        )
-    try:
-        source = source_of(settings)
-    except RoundAbandonedError as error:
-        return f"where groups are read from is not known yet ({error}): probe.log will tell"
-    return "the cluster has no groups yet" if source is None else source.sentence
 
 
 def page_url(settings: Settings) -> str:

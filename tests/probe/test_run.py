@@ -17,7 +17,7 @@ from kafka import KafkaAdminClient
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
-from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
+from streaming.probe import Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.run import _Beat
 from streaming.records import RoundClosed, RoundOpened
@@ -49,7 +49,7 @@ def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(new_broker: Em
     settings = own_settings(new_broker, unique)
     admin = KafkaAdminClient(bootstrap_servers=new_broker.bootstrap)
     with Probe(settings) as probe:
-        with pytest.raises(NoOffsetsLogError, match="has no topic __consumer_offsets yet"):
+        with pytest.raises(RoundAbandonedError, match="has no topic __consumer_offsets yet"):
             probe.round()
         assert "__consumer_offsets" not in admin.list_topics()
         assert rounds_of(settings) == []

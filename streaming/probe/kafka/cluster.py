@@ -16,7 +16,7 @@ from streaming.lifecycle import room_log
 from streaming.offsets_log import partition_for
 from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
+from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka.answers import classic_description, consumer_description, leaders_of, seen_groups, topic_of
 from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopics, TopicTurns
 from streaming.probe.kafka.followed import Committed, FollowedGroups, LogState, LogTail
@@ -138,12 +138,11 @@ class KafkaCluster:
         """Find the offsets log.
 
         Raises:
-            NoOffsetsLogError: There is none yet. Kafka creates it for the first group that looks for its coordinator.
+            RoundAbandonedError: There is none yet. Kafka creates it for the first group that looks for its coordinator.
                 We do not provoke that: a monitor leaves the cluster as it finds it, and before that there is nothing
-                to see.
-            RoundAbandonedError: A partition has no leader: its groups' records could not be read up to a known
-                position, and these groups could not be distinguished from deleted ones. Or the broker that answered
-                knows no brokers yet.
+                to see. Or a partition has no leader: its groups' records could not be read up to a known position, and
+                these groups could not be distinguished from deleted ones. Or the broker that answered knows no brokers
+                yet.
 
         Returns:
             The log; without leaders, and with nothing but the brokers, where it is not read.
@@ -157,7 +156,7 @@ class KafkaCluster:
             raise RoundAbandonedError(message)
         if not isinstance(log, TopicMetadata) or not log.leaders:
             message = f"the cluster has no topic {self._offsets_topic} yet, because it never had a group"
-            raise NoOffsetsLogError(message)
+            raise RoundAbandonedError(message)
         leaders = tuple([leader for leader in log.leaders if leader is not None])
         if len(leaders) < len(log.leaders):
             message = f"partition {log.leaders.index(None)} of {self._offsets_topic} has no leader"

@@ -20,7 +20,7 @@ from streaming.lifecycle import room_log
 from streaming.offsets_log import partition_for
 from streaming.probe.clients import open_admin, open_reader
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import NoOffsetsLogError
+from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka.brokers import brokers_after, is_outdated
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
 from streaming.probe.kafka.cluster_topics import gone, turns_after
@@ -100,7 +100,7 @@ class Probe(RoundsProbe[Memory]):
         source = choose(settings, memory.source, lambda: is_readable(self._admin, settings, deadline))
         if source is None:
             message = f"the cluster has no topic {settings.job.offsets_topic} yet, because it never had a group"
-            raise NoOffsetsLogError(message)
+            raise RoundAbandonedError(message)
         _LOG.info("%s", source.sentence)
         return source
 

@@ -10,24 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kafka import TopicPartition
 from kafka.admin import ACLOperation
-from kafka.errors import AuthorizationError, KafkaError
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.probe.clients import Connections, open_admin, open_consumer
+from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, error_text
-from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused, TopicMetadata
-from streaming.probe.readback import remember
+from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.topics import topic_rights
 from streaming.records import ADMIN, LOG
-
-_TRY_MS = 2_000
-"""How long a fetch may take that only shows whether it is refused."""
-
-_CHECK_S = 30.0
 
 _ABSENT_ASKS: Final = 3
 """How often in a row the log must be missing beside groups to count as hidden, as `turns.ABSENT_ROUNDS`: while a broker
@@ -117,7 +109,7 @@ def is_readable(admin: Any, settings: Settings, deadline: Deadline) -> bool | No
             deadline.stop.wait(min(_AGAIN_S, deadline.remaining()))
         rights = topic_rights(admin, [topic])
         if rights is None:
-            return _try_to_fetch(settings)
+            return True  # brokers before 2.3 tell no rights, and the job names the one that is missing
         if topic in rights:
             return ACLOperation.READ in rights[topic]
         # A topic that is there and has no leader abandons the round.
@@ -131,50 +123,3 @@ def is_readable(admin: Any, settings: Settings, deadline: Deadline) -> bool | No
         raise RoundAbandonedError(message)
     # Some services say of a topic that they hide that it does not exist.
     return False
-
-
-def _try_to_fetch(settings: Settings) -> bool:
-    consumer = open_consumer(settings.kafka)
-    try:
-        tp = TopicPartition(settings.job.offsets_topic, 0)
-        consumer.assign([tp])
-        consumer.seek_to_beginning(tp)
-        consumer.poll(timeout_ms=_TRY_MS)
-    except AuthorizationError:
-        return False
-    finally:
-        consumer.close()
-    return True
-
-
-def source_of(settings: Settings) -> Source | None:
-    """Ask the cluster and its rounds, and decide as the probe will; None while nobody can tell.
-
-    Raises:
-        RoundAbandonedError: The cluster did not answer.
-        SetupError: As `choose`.
-    """
-    try:
-        admin = open_admin(settings.kafka)
-        try:
-            deadline = Deadline.after(_CHECK_S)
-            before = _source_before(settings, deadline) if settings.offsets_log == "auto" else None
-            return choose(settings, before, lambda: is_readable(admin, settings, deadline))
-        finally:
-            admin.close()
-    except KafkaError as error:
-        message = f"the cluster did not answer ({error_text(error)})"
-        raise RoundAbandonedError(message) from error
-
-
-def _source_before(settings: Settings, deadline: Deadline) -> str | None:
-    """Source of the newest closed round; None before the first, or before the topics exist."""
-    probe = settings.probe
-    bus = open_admin(settings.bus_kafka)
-    try:
-        topics = MetadataRequests(Connections(bus)).metadata([probe.rounds_topic, probe.events_topic], deadline).topics
-    finally:
-        bus.close()
-    if not all(isinstance(topic, TopicMetadata) for topic in topics.values()):
-        return None
-    return remember(settings, deadline).source

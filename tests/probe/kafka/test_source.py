@@ -12,7 +12,7 @@ from kafka.protocol.admin import ListGroupsRequest
 
 from streaming.config import Filters, Settings
 from streaming.exceptions import SetupError
-from streaming.probe import Probe, RoundAbandonedError, StopRequestedError, check, source_of
+from streaming.probe import Probe, RoundAbandonedError, StopRequestedError, check
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka import source
 from streaming.probe.kafka.source import choose, is_readable
@@ -166,9 +166,6 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
     topics = {"rounds_topic": f"evenkeel.seen{describes_log:d}", "events_topic": f"evenkeel.told{describes_log:d}"}
     chosen = secured.settings(Filters(groups=("billing",), topics=("orders",)), **topics)
     assert check(chosen) == []
-    source = source_of(chosen)
-    assert source.name == "admin"
-
     with Probe(chosen) as probe:
         first, second = probe.round(), probe.round()
         sent = probe.requests
@@ -199,6 +196,5 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
 def test_with_read_on_the_log_the_log_is_taken(secured: Secured) -> None:
     secured.grant(*RIGHTS)
     chosen = secured.settings(rounds_topic="evenkeel.by-log", events_topic="evenkeel.by-log-events")
-    source = source_of(chosen)
-    assert source.name == "log"
-    assert "no completed rebalance is missed" in source.sentence
+    with Probe(chosen) as probe:
+        assert probe.round().source == "log"
