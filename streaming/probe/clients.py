@@ -53,7 +53,7 @@ _BATCH_BYTES = 256 * 1024
 """A round's events are sent at once, so large batches cost nothing and compress better than the default of 16 KiB."""
 
 _PATIENCE_S = 5.0
-"""How long the offsets log may bring nothing: then coordinators are asked, which the round can still afford."""
+"""How long a topic may bring nothing; of the offsets log coordinators are asked then, which the round can afford."""
 
 _FETCH_WAIT_MS = 20
 """A fetch beyond the last record waits so long at the broker, and the next read behind it."""
@@ -170,7 +170,7 @@ def open_consumer(settings: KafkaSettings, **wanted: Any) -> Any:
 
 
 def open_reader(settings: KafkaSettings) -> RangeReader:
-    """A reader of the offsets log, as far as transactions have ended; raises as `open_consumer`."""
+    """A reader of ranges of a topic, as far as transactions have ended; raises as `open_consumer`."""
     consumer = open_consumer(settings, isolation_level="read_committed", fetch_max_wait_ms=_FETCH_WAIT_MS)
     # What is not there any more is asked for: no reason to wait for a leader that is still catching up.
     return RangeReader(take_whole_batches(consumer), patience_s=_PATIENCE_S, settle_s=0.0)

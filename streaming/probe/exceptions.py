@@ -6,8 +6,6 @@ A failure that may be gone by the next round (`RoundAbandonedError`) is kept apa
 
 from __future__ import annotations
 
-from kafka.errors import KafkaError
-
 from streaming.exceptions import EvenkeelError
 from streaming.terminal import visible
 
@@ -24,7 +22,7 @@ class StopRequestedError(EvenkeelError):
     """The probe was asked to stop while it waited; its round is abandoned."""
 
 
-def error_text(error: KafkaError) -> str:
-    """An error of kafka-python as a readable text: its class once, and its message (`str` repeats the class)."""
+def error_text(error: Exception) -> str:
+    """An error as a readable text: its class once, and its message (`str` repeats the class for kafka-python's)."""
     message = visible(" ".join(str(argument) for argument in error.args if argument))
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
 
 from kafka import TopicPartition
 from kafka.errors import KafkaError
@@ -13,12 +14,13 @@ from kafka.errors import KafkaError
 from streaming.config import Settings
 from streaming.events import RejectedEvent, UnknownType, decode_round
 from streaming.lifecycle import room_log
-from streaming.probe.clients import open_consumer
+from streaming.probe.clients import open_reader
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError, error_text
-from streaming.probe.readback import bounds, records
+from streaming.probe.readback import records
 from streaming.probe.standby.others import Identity, Others, Run
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
+from streaming.record_batches import OffsetRange, RangeReader, UnreadableTopicError
 from streaming.records import Round
 from streaming.terminal import visible
 
@@ -33,10 +35,6 @@ _POLL_S: Final = 1.0
 
 _READ_S: Final = 10.0
 """Limit for reading what is new while standing by: a record or two."""
-
-_END_MS: Final = 3_000
-"""How long the end of the topic may take; a stop waits as long."""
-
 
 SeenRecord = tuple[int, int, Round]
 """Offset, append time by the broker in ms, and content of a record."""
@@ -53,46 +51,41 @@ class Tail:
         """Prepare; nothing is opened yet."""
         self._settings = settings
         self._tp = TopicPartition(settings.probe.rounds_topic, 0)
-        self._consumer: Any = None
+        self._reader: RangeReader | None = None
 
     def read(self, first: int, end: int, deadline: Deadline) -> list[SeenRecord]:
         """The cluster's records that are left at the offsets [first, end), in order."""
         found: list[SeenRecord] = []
-        try:
-            oldest, _ = bounds(self._opened(), [self._tp], deadline)[self._tp]
-            for _, offset, time_, value in records(self._consumer, {self._tp: [(max(first, oldest), end)]}, deadline):
-                record = decode_round(value) if first <= offset < end else None
-                if record is None or isinstance(record, RejectedEvent | UnknownType):
-                    continue
-                if record.cluster == self._settings.cluster:
+        wanted = OffsetRange(self._tp.topic, self._tp.partition, first, end)
+        with self._opened() as reader:
+            for _, (offset, time_, _, value) in records(reader, [wanted], deadline):
+                record = decode_round(value)
+                if not isinstance(record, RejectedEvent | UnknownType) and record.cluster == self._settings.cluster:
                     found.append((offset, time_, record))
-        except KafkaError as error:
-            raise self._unread(error) from error
         return found
 
     def end(self) -> int:
         """Offset behind the newest record. An answer shows that the topic can be read now."""
-        try:
-            ends: dict[Any, int] = self._opened().end_offsets([self._tp], timeout_ms=_END_MS)
-            return ends[self._tp]
-        except KafkaError as error:
-            raise self._unread(error) from error
+        with self._opened() as reader:
+            return reader.ends([self._tp])[self._tp]
 
     def close(self) -> None:
         """Close the consumer."""
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            consumer.close()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
 
-    def _opened(self) -> Any:
-        if self._consumer is None:
-            self._consumer = open_consumer(self._settings.bus_kafka)
-        return self._consumer
-
-    def _unread(self, error: KafkaError) -> RoundAbandonedError:
-        # A consumer that has failed is not trusted with the next question.
-        self.close()
-        return RoundAbandonedError(f"topic {self._tp.topic} could not be read ({error_text(error)})")
+    @contextmanager
+    def _opened(self) -> Iterator[RangeReader]:
+        try:
+            if self._reader is None:
+                self._reader = open_reader(self._settings.bus_kafka)
+            yield self._reader
+        except (KafkaError, UnreadableTopicError) as error:
+            # A consumer that has failed is not trusted with the next question.
+            self.close()
+            message = f"topic {self._tp.topic} could not be read ({error_text(error)})"
+            raise RoundAbandonedError(message) from error
 
 
 class Turn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 from kafka import TopicPartition
@@ -18,6 +17,7 @@ from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.standby import Tail, patience_s, turn
 from streaming.probe.standby.turn import MOST_RECORDS
 from streaming.records import RoundClosed, RoundOpened
+from tests.job.source.fake_reader import FakeReader
 from tests.probe.standby.simulated import INTERVAL, World
 
 
@@ -215,33 +215,14 @@ def test_who_takes_over_from_a_dead_probe_closes_a_round_before_there_is_silence
 PLACE = TopicPartition("evenkeel.rounds", 0)
 
 
-class Topic:
-    """A consumer of the rounds topic."""
-
-    def __init__(self, values: Iterable[bytes | None], first: int = 0) -> None:
-        self._records = [SimpleNamespace(offset=first + n, timestamp=5, value=value) for n, value in enumerate(values)]
-        self._first, self._at = first, first
-
-    def beginning_offsets(self, _: object, timeout_ms: int) -> dict[TopicPartition, int]:
-        assert 0 < timeout_ms <= 5_000
-        return {PLACE: self._first}
-
-    def end_offsets(self, _: object, timeout_ms: int) -> dict[TopicPartition, int]:
-        assert 0 < timeout_ms <= 5_000
-        return {PLACE: self._first + len(self._records)}
-
-    def assign(self, _: object) -> None:
-        pass
-
-    def seek(self, _: object, offset: int) -> None:
-        self._at = offset
-
-    def position(self, _: object) -> int:
-        return self._at
-
-    def poll(self, **_: int) -> dict[TopicPartition, list[SimpleNamespace]]:
-        found, self._at = self._records[self._at - self._first :], self._first + len(self._records)
-        return {PLACE: found}
+def topic(values: Iterable[bytes | None], first: int = 0) -> FakeReader:
+    """The rounds topic, with records from an offset on."""
+    reader = FakeReader()
+    reader.end[PLACE] = reader.deleted_below[PLACE] = first
+    reader.logs[PLACE] = []
+    for value in values:
+        reader.append(PLACE.topic, 0, value, time=5)
+    return reader
 
 
 def opened(cluster: str = "prod") -> bytes:
@@ -252,18 +233,18 @@ OTHERS = [opened(), opened("another"), None, b"\xff\x00", b"[" * 9_000, b'{"type
 
 
 @pytest.mark.parametrize(
-    ("topic", "end", "offsets"),
+    ("reader", "end", "offsets"),
     [
-        (Topic(OTHERS), 7, [0, 6]),
-        (Topic([], first=40), 40, []),
-        (Topic([opened()] * 10, first=40), 45, [40, 41, 42, 43, 44]),
+        (topic(OTHERS), 7, [0, 6]),
+        (topic([], first=40), 40, []),
+        (topic([opened()] * 10, first=40), 45, [40, 41, 42, 43, 44]),
     ],
     ids=["others", "empty", "retention"],
 )
 def test_the_records_of_the_cluster_that_are_left_are_read(
-    monkeypatch: pytest.MonkeyPatch, topic: Topic, end: int, offsets: list[int]
+    monkeypatch: pytest.MonkeyPatch, reader: FakeReader, end: int, offsets: list[int]
 ) -> None:
-    monkeypatch.setattr(turn, "open_consumer", lambda _: topic)
+    monkeypatch.setattr(turn, "open_reader", lambda _: reader)
     tail = Tail(Settings(cluster="prod", probe=ProbeSettings()))
     found = tail.read(0, end, Deadline.after(60))
     assert [(offset, time, record.cluster) for offset, time, record in found] == [(at, 5, "prod") for at in offsets]
