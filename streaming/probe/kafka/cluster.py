@@ -284,20 +284,18 @@ class KafkaCluster:
         deadline: Deadline,
     ) -> None:
         """Ask those whose turn it is for their settings; no round fails by it."""
+        answers: Mapping[RetentionKey, _V | Refused | None] = {}
         due = known.due(keys)
         if not due:
             return
         try:
             answers = ask(due, deadline.at_most(_RETENTIONS_S))
         except RoundAbandonedError as error:
-            known.postpone(due)
             _LOG.info("Could not ask %s: %s.", what, error)
-            return
         if Refused.FORBIDDEN in answers.values() and lacking not in self._warned:
             self._warned.add(lacking)
             _LOG.info("%s", lacking)
-        known.note_answers({key: None if isinstance(one, Refused) else one for key, one in answers.items()})
-        known.postpone([key for key in due if key not in answers])
+        known.note(due, {key: None if isinstance(one, Refused) else one for key, one in answers.items()})
 
     # -- groups
 

@@ -165,7 +165,7 @@ def test_settings_that_a_broker_cannot_tell_for_a_while_stay_known(
     cluster = make_cluster(answers)
     kept = answers.told["orders"]
     found = []
-    for now, told in ((0.0, {"orders": kept}), (700.0, {}), (800.0, {"orders": Refused.FORBIDDEN})):
+    for now, told in ((0.0, {"orders": kept}), (700.0, {}), (1_400.0, {"orders": Refused.FORBIDDEN})):
         clock[0], answers.told = now, told
         found.append(cluster.observe_groups(LOG, POSITIONS, BEFORE, 0, SOON).topics["orders"].retention)
     assert found == [kept, kept, None]

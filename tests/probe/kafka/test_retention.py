@@ -35,7 +35,7 @@ def clock() -> Clock:
 def test_a_topic_is_asked_once_within_the_period(clock: Clock) -> None:
     known = Retentions[TopicRetention](PERIOD_S, clock)
     assert known.due([ORDERS]) == [ORDERS]
-    known.note_answers({ORDERS: WEEK})
+    known.note([ORDERS], {ORDERS: WEEK})
     clock.now = PERIOD_S - 1
     assert (known.due([ORDERS]), known.of(ORDERS)) == ([], WEEK)
     clock.now = PERIOD_S
@@ -44,7 +44,7 @@ def test_a_topic_is_asked_once_within_the_period(clock: Clock) -> None:
 
 def test_a_topic_that_was_created_again_is_another_one(clock: Clock) -> None:
     known = Retentions[TopicRetention](PERIOD_S, clock)
-    known.note_answers({ORDERS: WEEK})
+    known.note([ORDERS], {ORDERS: WEEK})
     again = ("orders", "id-2")
     assert (known.due([again]), known.of(again)) == ([again], None)
 
@@ -56,32 +56,31 @@ def test_many_topics_take_their_turns_and_none_waits_for_ever(clock: Clock) -> N
     for _ in range(3):
         due = known.due(topics)
         assert len(due) <= TOPICS_A_ROUND
-        known.note_answers(dict.fromkeys(due, WEEK))
+        known.note(due, dict.fromkeys(due, WEEK))
         asked += due
         clock.now += 10
     assert sorted(asked) == sorted(topics)
 
 
-def test_without_an_answer_the_last_one_holds_for_a_while_and_others_come_first(clock: Clock) -> None:
+def test_without_an_answer_the_last_one_holds(clock: Clock) -> None:
     known = Retentions[TopicRetention](PERIOD_S, clock)
-    known.note_answers({ORDERS: WEEK})
-    for _ in range(40):
-        clock.now += 60
-        due = known.due([ORDERS])
-        known.postpone(due)
-        assert known.of(ORDERS) == (WEEK if clock.now <= 3 * PERIOD_S else None)
+    known.note([ORDERS], {ORDERS: WEEK})
+    clock.now = PERIOD_S
+    known.note(known.due([ORDERS]), {})
+    assert (known.due([ORDERS]), known.of(ORDERS)) == ([], WEEK)
 
 
 def test_a_refusal_forgets_what_was_known_and_is_not_repeated_each_round(clock: Clock) -> None:
     known = Retentions[TopicRetention](PERIOD_S, clock)
-    known.note_answers({ORDERS: WEEK})
-    known.note_answers({ORDERS: None})
+    known.note([ORDERS], {ORDERS: WEEK})
+    known.note([ORDERS], {ORDERS: None})
     assert (known.of(ORDERS), known.due([ORDERS])) == (None, [])
 
 
 def test_topics_that_nobody_reads_any_more_are_forgotten(clock: Clock) -> None:
     known = Retentions[TopicRetention](PERIOD_S, clock)
-    known.note_answers(dict.fromkeys([(f"t{number}", None) for number in range(100)], WEEK))
+    topics: list[RetentionKey] = [(f"t{number}", None) for number in range(100)]
+    known.note(topics, dict.fromkeys(topics, WEEK))
     known.due([("t0", None)])
     assert (known.of(("t0", None)), known.of(("t1", None))) == (WEEK, None)
 
