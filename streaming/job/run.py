@@ -80,9 +80,7 @@ def start_query(
         done: Called after each batch with its number and the rows written per table.
         hold: No batch begins while this file exists.
     """
-    # (A whole log tells everything again.)
-    is_in_need = plan is not None and not plan.done and plan.gap is not None
-    known = incarnations_of(settings.lake, settings.cluster) if is_in_need else None
+    known = incarnations_of(settings.lake, settings.cluster) if plan is not None and not plan.done else None
     start = plan.start if plan is not None else None
     place = checkpoint or checkpoint_of(settings)
     spark.conf.set(PARTITIONS, _state_partitions(settings, spark))

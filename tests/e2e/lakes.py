@@ -35,7 +35,7 @@ def write_packed(name: str, release: str, origin: str, lines: Iterable[Any]) -> 
     return (_RECORDED / release / name).write_text(f"{comment}\n{data}\n", "ascii")
 
 
-__all__ = ["Lake", "contents", "differences"]
+__all__ = ["Lake", "contents", "differences", "without_rebuilds"]
 
 Lake = dict[str, Counter[str]]
 """Rows by table; a row is the text of its columns in order, which shows NULL, types and floats exactly."""
@@ -58,6 +58,12 @@ def contents(root: Path | str, where: str = "", without: Mapping[str, Collection
         )
         for name, left_out in out.items()
     }
+
+
+def without_rebuilds(lake: Lake) -> Lake:
+    """The rows without those of `gaps` that say that the job's state was rebuilt."""
+    gaps = {row: times for row, times in lake["gaps"].items() if "('kind', 'state')" not in row}
+    return lake | {"gaps": Counter(gaps)}
 
 
 def differences(one: Lake, other: Lake) -> dict[str, tuple[list[str], list[str]]]:

@@ -59,7 +59,7 @@ def test_a_broken_file_of_it_is_told(checkpoint: str) -> None:
 
 def test_the_plan_of_a_rebuild_is_kept_in_it(checkpoint: str) -> None:
     assert read_plan(checkpoint) is None
-    plan = Rebuild(1, 2, 3, {"lag": 1}, ("drift",), {}, None)
+    plan = Rebuild(1, 2, 3, {"lag": 1}, ("drift",), {})
     write_plan(checkpoint, plan)
     assert read_plan(checkpoint) == plan
 

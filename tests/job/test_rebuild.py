@@ -33,7 +33,7 @@ from tests.job.source.fake_reader import FakeReader, both
 TODAY = 20_000
 NOW = TODAY * DAY_MS + 2_000_000
 
-NOTHING = Rebuild(-1, -1, 10, {}, (), {}, None)
+NOTHING = Rebuild(-1, -1, 10, {}, (), {})
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def a_round(number: int, opened: int | None = None, elapsed: int = 0, **more: An
 
 
 def plan(lake: DeltaLake, begin: int = 0, end: int = 1_000) -> Rebuild:
-    return plan_rebuild(lake.root, "c", Topics(begin, end, compacted=False))
+    return plan_rebuild(lake.root, "c", Topics(begin, end))
 
 
 def written(lake: DeltaLake, made: Rebuild, table: str, new: pa.Table) -> list[dict[str, Any]]:
@@ -72,8 +72,6 @@ def test_numbers_and_time_continue_where_old_rounds_are_gone(lake: DeltaLake) ->
         "rounds_of": "kafka",
     }
     assert made.until == 112
-    assert made.gap is not None
-    assert "the rounds up to 106 are gone" in made.gap
 
 
 def test_a_rounds_topic_that_ends_before_what_the_tables_have_is_refused(lake: DeltaLake) -> None:
@@ -170,12 +168,10 @@ def test_a_rebuild_is_done_when_a_batch_follows_one_with_a_round_that_was_opened
 
 @pytest.fixture
 def topics(monkeypatch: pytest.MonkeyPatch) -> FakeReader:
-    """A rounds topic with ten records, and an offsets log of which compaction has removed the first two."""
+    """A rounds topic with ten records."""
     reader = FakeReader()
-    for number in range(10):
+    for _ in range(10):
         reader.append("evenkeel.rounds", 0, b"{}")
-        reader.append("__consumer_offsets", 0, b"value", b"key" if number < 3 else b"%d" % number)
-    reader.compact("__consumer_offsets", {0: 3}, tombstones=True)
     # (By its name the package has a function.)
     monkeypatch.setattr(sys.modules["streaming.job.rebuild.begin"], "kept_readers", lambda *_: both(reader))
     return reader
@@ -198,7 +194,6 @@ def test_a_rebuild_begins_with_a_new_checkpoint_and_keeps_the_old_one(lake: Delt
     write_gap(lake, "c", made)
     (gap,) = LakeReader(lake.root).rows("SELECT kind, reason FROM gaps")
     assert gap["kind"] == "state"
-    assert "the offsets log was compacted" in gap["reason"]
 
 
 @pytest.mark.usefixtures("topics")

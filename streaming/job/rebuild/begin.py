@@ -16,14 +16,14 @@ from streaming.job.rebuild.plan import Rebuild, Topics, plan_rebuild, write_plan
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import Readers, kept_readers
 from streaming.lifecycle import room_log
-from streaming.record_batches import Gone, Missing, OffsetRange, RangeReader
 from streaming.tables import TABLES, DeltaLake, KnownRows, named_to_arrow, table_named
 
 _LOG = room_log(__name__)
 
-# Kafka's cleaner starts at the head of a log, and where it has been nearly every key has lost records: this many
-# offsets of each partition show it, in a second for fifty partitions.
-_LOOKED_AT = 10_000
+_GAP = (
+    "the job's state was lost and rebuilt from what log and rounds still hold: some columns of the rows after this "
+    "time may differ from those of a job that was never interrupted (docs/operations.md)"
+)
 
 
 def begin(settings: Settings, checkpoint: str) -> Rebuild | None:
@@ -72,11 +72,9 @@ def _plan(settings: Settings) -> Rebuild | None:
 
 
 def write_gap(lake: DeltaLake, cluster: str, plan: Rebuild) -> None:
-    """Write the row of `gaps` that says why later rows may differ, once."""
-    if plan.gap is None:
-        return
+    """Write the row of `gaps` that says that later rows may differ, once."""
     table = table_named("gaps")
-    row = {"cluster": cluster, "kind": "state", "from_time": plan.newest_time, "reason": plan.gap}
+    row = {"cluster": cluster, "kind": "state", "from_time": plan.newest_time, "reason": _GAP}
     rows: pa.Table = named_to_arrow(table, [row])
     if KnownRows(lake.root, table, cluster).without_known(rows).num_rows:
         lake.append(table.name, rows, f"rebuild-{cluster}-{plan.until}", 0)
@@ -104,26 +102,12 @@ def _moved_aside(checkpoint: str) -> Path | None:
 
 
 def look_at_topics(readers: Readers, settings: SourceSettings) -> Topics:
-    """What the topics hold now.
+    """What the topic of the rounds holds now.
 
     Raises:
         KafkaError, UnreadableTopicError: They could not be read.
     """
     rounds = TopicPartition(settings.rounds_topic, 0)
     if not readers.bus.partitions(settings.rounds_topic):
-        return Topics(0, 0, compacted=False)
-    return Topics(
-        rounds_begin=readers.bus.starts([rounds])[rounds],
-        rounds_end=readers.bus.ends([rounds])[rounds],
-        compacted=readers.log is not None and _is_compacted(readers.log, settings.offsets_topic),
-    )
-
-
-def _is_compacted(reader: RangeReader, topic: str) -> bool:
-    """Whether records are missing at the head of a partition of the offsets log."""
-    places = [TopicPartition(topic, partition) for partition in sorted(reader.partitions(topic))]
-    ranges = [
-        OffsetRange(topic, place.partition, 0, min(end, _LOOKED_AT)) for place, end in reader.ends(places).items()
-    ]
-    # Read to the end: the reader must not be left in the middle.
-    return sum(isinstance(item, Missing | Gone) for _, item in reader.read_runs(ranges)) > 0
+        return Topics(0, 0)
+    return Topics(readers.bus.starts([rounds])[rounds], readers.bus.ends([rounds])[rounds])

@@ -121,10 +121,9 @@ class RebuildingLake:
 
     def _finish(self) -> None:
         self._last = None
-        if self._plan.gap is not None:
-            gone = gone_members(self.root, self._cluster)
-            if gone.num_rows:
-                self._lake.append("members", gone, f"rebuild-{self._cluster}-{self._plan.until}", 0)
+        gone = gone_members(self.root, self._cluster)
+        if gone.num_rows:
+            self._lake.append("members", gone, f"rebuild-{self._cluster}-{self._plan.until}", 0)
         self._plan = msgspec.structs.replace(self._plan, done=True)
         self._keep(self._plan)
         written = ", ".join(f"{n} {table}" for table, n in self._new.items() if n) or "no rows"

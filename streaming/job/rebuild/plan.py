@@ -42,7 +42,6 @@ class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         written: By table of rounds, the newest round of which it has all rows; tables that have none are missing.
         lost: Tables of rounds that have lost data files.
         start: Where the query begins, as the source's offsets.
-        gap: Why rows may differ from those of a job that was never interrupted; None where they are the same.
         done: All that the tables had is behind the query.
     """
 
@@ -52,23 +51,20 @@ class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     written: dict[str, int]
     lost: tuple[str, ...]
     start: dict[str, Any]
-    gap: str | None
     done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """What the topics hold when a rebuild begins.
+    """What the topic of the rounds holds when a rebuild begins.
 
     Attributes:
-        rounds_begin: First offset of the rounds topic that still exists.
+        rounds_begin: Its first offset that still exists.
         rounds_end: Its end.
-        compacted: Records of the offsets log were removed by compaction, or otherwise.
     """
 
     rounds_begin: int
     rounds_end: int
-    compacted: bool
 
 
 def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: KnownRows) -> pa.Table:
@@ -126,7 +122,6 @@ def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
         },
         lost=tuple(table.name for table in TABLES if table.of_rounds and has_lost(lake, table.name)),
         start=start.write(),
-        gap=_gap(before, topics),
     )
 
 
@@ -151,20 +146,6 @@ def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
     # (A broker's time that no calendar has is NULL.)
     time = -1 if found["round_time"] is None else round(found["round_time"].timestamp() * 1000)
     return _Round(number, time, found["elapsed_ms"], found["opened_offset"], found["cluster_id"])
-
-
-def _gap(before: _Round | None, topics: Topics) -> str | None:
-    gone = []
-    if before is not None:
-        gone.append(f"the rounds up to {before.number} are gone from the rounds topic")
-    if topics.compacted:
-        gone.append("the offsets log was compacted")
-    if not gone:
-        return None
-    return (
-        f"the job's state was lost and rebuilt, and {' and '.join(gone)}: some columns of the rows after this time "
-        "may differ from those of a job that was never interrupted (docs/operations.md)"
-    )
 
 
 def read_plan(checkpoint: str) -> Rebuild | None:
