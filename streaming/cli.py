@@ -378,9 +378,8 @@ def doctor(
     bootstrap: Bootstrap = None,
     lake: LakeOption = None,
     cluster: ClusterOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per finding.")] = False,
 ) -> None:
-    """Say what is well and what is not: cluster, rights, lake, machine, alerts; exit code 2 if something is wrong."""
+    """Say what is well and what is not: cluster, rights, lake, alerts; exit code 2 if something is wrong."""
     settings: Settings | EvenkeelError
     try:
         settings = _settings(bootstrap, lake, cluster)
@@ -388,11 +387,7 @@ def doctor(
         settings = error
     from streaming.doctor import examine  # noqa: PLC0415
 
-    code, hangs = examine(settings, _console(), as_json=as_json)
-    if hangs:
-        sys.stdout.flush()
-        os._exit(code)  # a thread still waits for what does not answer
-    raise typer.Exit(code)
+    raise typer.Exit(examine(settings, _console()))
 
 
 @app.command()

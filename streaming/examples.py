@@ -23,7 +23,7 @@ EXAMPLES: Final = {
     "tables": "evenkeel tables --lake lake --ddl duckdb",
     "advise": "evenkeel advise billing --lake lake --json",
     "explain": "evenkeel explain billing --lake lake --partition orders/3",
-    "doctor": "evenkeel doctor --lake lake --json",
+    "doctor": "evenkeel doctor --lake lake",
     "backtest": "evenkeel backtest --lake lake --cluster demo --since 30d",
     "export": "evenkeel export grafana --source prometheus",
     "assign": f"echo '{_GROUP}}}' | evenkeel assign",

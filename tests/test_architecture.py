@@ -148,10 +148,9 @@ ROOMS = {
         "streaming.config streaming.lifecycle streaming.probe streaming.process streaming.terminal",
     ),
     "streaming.doctor": room(
-        "psutil pydantic rich",
-        "streaming.alerts streaming.catalog streaming.config streaming.exceptions "
-        "streaming.java streaming.probe streaming.process streaming.records streaming.stores streaming.tables "
-        "streaming.terminal",
+        "rich",
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.probe "
+        "streaming.process streaming.tables streaming.terminal",
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",

@@ -1,4 +1,4 @@
-"""What `evenkeel doctor` asks of a cluster beside the check at the start: brokers, the log, retention.
+"""What `evenkeel doctor` asks of a cluster beside the check at the start: brokers' addresses, and a record of the log.
 
 Nothing is written, created or joined. A look that a right or an old release forbids says that it is not known.
 """
@@ -6,7 +6,7 @@ Nothing is written, created or joined. A look that a right or an old release for
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -21,7 +21,6 @@ from streaming.probe.clients import Connections, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.readback import bounds
-from streaming.probe.topics import OwnTopic
 from streaming.records import ADMIN
 
 CheckState = Literal["ok", "warn", "wrong"]
@@ -35,9 +34,6 @@ _REQUESTS_S: Final = 15.0
 
 # A record of the log comes within milliseconds; a cluster that needs longer is in trouble.
 _READ_MS: Final = 5_000
-
-# A weekend: a job that stands still from Friday evening to Monday morning should lose nothing.
-_DOWNTIME_MS: Final = 48 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +71,7 @@ def inspect_cluster(section: str, kafka: KafkaSettings, admin: Any, settings: Se
         admin: An open admin client.
         settings: All settings.
     """
-    topics = [settings.job.offsets_topic] if section == "kafka" else []
-    if section == "bus" or settings.bus is None:
-        topics += [settings.probe.rounds_topic, settings.probe.events_topic]
-    answer = _metadata(admin, topics)
-    yield _version(section, admin)
+    answer = _metadata(admin, [settings.job.offsets_topic] if section == "kafka" else [])
     yield from _brokers(section, kafka, answer)
     if section == "kafka":
         yield _log(settings, answer)
@@ -93,41 +85,20 @@ def _metadata(admin: Any, topics: list[str]) -> Any:
     return answer
 
 
-def _version(section: str, admin: Any) -> CheckResult:
-    found = admin._manager.broker_version_data.broker_version  # noqa: SLF001  (as clients.py does, and why)
-    release = ".".join(map(str, found))
-    return _ok(f"{section}: release", f"the brokers answer requests as Kafka {release} or newer does")
-
-
 def _brokers(section: str, kafka: KafkaSettings, answer: Any) -> Iterator[CheckResult]:
-    """Brokers that are down, by the replicas that they should have; and those whose advertised address is no use."""
-    alive = {broker.node_id: broker for broker in answer.brokers}
-    missing: set[int] = set()
-    leaderless: list[str] = []
-    for topic in answer.topics:
-        for partition in topic.partitions or ():
-            missing.update(node for node in partition.replica_nodes if node not in alive)
-            if partition.leader_id not in alive:
-                leaderless.append(f"{topic.name} {partition.partition_index}")
-    what = f"{section}: brokers"
-    for node in sorted(missing):
-        problem = f"Broker {node} is down or unknown: it should have replicas of our topics or of the log. Start it."
-        yield CheckResult("cluster", what, "warn", problem)
-    if leaderless:
-        listed = ", ".join(leaderless[:5]) + (f" and {len(leaderless) - 5} more" if len(leaderless) > 5 else "")
-        yield _wrong(what, f"{len(leaderless)} partitions have no leader ({listed}): start their brokers.")
-    unreachable = 0
-    for node, broker in sorted(alive.items()) if not kafka.has_proxy else ():
+    """Brokers whose advertised address is no use."""
+    what, reached = f"{section}: brokers", True
+    for broker in answer.brokers if not kafka.has_proxy else ():
         reason = refusal_of(broker.host, broker.port)
         if reason is not None:
-            unreachable += 1
+            reached = False
             problem = (
-                f"Broker {node} says that it is at {broker.host}:{broker.port}, which cannot be reached from here "
-                f"({reason}): correct its advertised.listeners, or the network's way there."
+                f"Broker {broker.node_id} says that it is at {broker.host}:{broker.port}, which cannot be reached from "
+                f"here ({reason}): correct its advertised.listeners, or the network's way there."
             )
             yield _wrong(what, problem)
-    if not (missing or leaderless or unreachable):
-        yield _ok(what, f"{len(alive)} up, and every one that has replicas")
+    if reached:
+        yield _ok(what, f"{len(answer.brokers)} up")
 
 
 def refusal_of(host: str, port: int) -> str | None:
@@ -171,27 +142,6 @@ def _log(settings: Settings, answer: Any) -> CheckResult:
         "some: look at its leader's log, and at quotas."
     )
     return CheckResult("cluster", what, "warn", problem)
-
-
-def retention(found: Mapping[str, OwnTopic], settings: Settings) -> CheckResult:
-    """How long the job may be down before the probe's topics lose rounds that it has not read."""
-    what = "the probe's topics: retention"
-    if not found:
-        return _ok(what, "not there yet: the probe creates them at its first start")
-    told = {name: topic.configs.get("retention.ms") for name, topic in found.items()}
-    known = {name: int(value) for name, value in told.items() if value is not None}
-    if not known:
-        return _ok(what, "not known without the right DescribeConfigs on these topics")
-    name, shortest = min(known.items(), key=lambda pair: pair[1] if pair[1] >= 0 else 2**63)
-    if 0 <= shortest < _DOWNTIME_MS:
-        problem = (
-            f"Topic {name} keeps records for {shortest / 3_600_000:,.1f} h: a job that is down for longer loses "
-            f"rounds. Raise it with kafka-configs --alter --topic {name} --add-config "
-            f"retention.ms={settings.probe.retention_ms}."
-        )
-        return CheckResult("cluster", what, "warn", problem)
-    hours = "for ever" if shortest < 0 else f"for {shortest / 3_600_000:,.0f} h"
-    return _ok(what, f"records are kept {hours}: the job may be down as long")
 
 
 def _ok(what: str, text: str) -> CheckResult:

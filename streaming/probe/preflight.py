@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafka.admin import ACLOperation
-from kafka.errors import AuthorizationError, KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
+from kafka.errors import KafkaError
 
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
-from streaming.probe.inspection import CheckResult, inspect_cluster, refusal_of, retention
+from streaming.probe.inspection import CheckResult, inspect_cluster, refusal_of
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rocketmq.run import cluster_problems
 from streaming.probe.topics import creation_problem, own_topics, topic_rights, wrong_settings
@@ -87,7 +87,7 @@ def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thorou
         if section == "kafka":
             yield from _watched(admin, settings)
         if section == "bus" or settings.bus is None:
-            yield from _of_bus(admin, settings, thoroughly=thoroughly)
+            yield from _of_bus(admin, settings)
         if thoroughly:
             yield from inspect_cluster(section, kafka, admin, settings)
     except (KafkaError, EvenkeelError) as error:
@@ -119,20 +119,11 @@ def _unreachable(section: str, kafka: KafkaSettings) -> str | None:
 
 
 def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
-    addresses = kafka.bootstrap_servers
-    if isinstance(error, (SaslAuthenticationFailedError, AuthorizationError)):
-        return (
-            f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({error_text(error)}): correct "
-            f"{section}.sasl_username and its password."
-        )
-    if isinstance(error, UnsupportedSaslMechanismError):
-        return (
-            f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({error_text(error)}): correct "
-            f"{section}.sasl_mechanism."
-        )
+    user = "" if kafka.sasl_username is None else f" and the user {kafka.sasl_username!r}"
     return (
-        f"{addresses} accepts connections, but no Kafka broker answers there with {kafka.security_protocol} "
-        f"({error_text(error)}): correct {section}.security_protocol, or the address."
+        f"No Kafka broker lets this client in at {kafka.bootstrap_servers} with {kafka.security_protocol}{user} "
+        f"({error_text(error)}): correct the address, and in section {section} security_protocol, sasl_mechanism, "
+        "sasl_username and its password."
     )
 
 
@@ -167,7 +158,7 @@ def _each(what: str, problems: list[str]) -> Iterator[CheckResult]:
         yield CheckResult("cluster", what, "ok", "yes")
 
 
-def _of_bus(admin: Any, settings: Settings, *, thoroughly: bool) -> Iterator[CheckResult]:
+def _of_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
     """The probe's two topics, on the cluster that has them: rights, creation, settings."""
     names = (settings.probe.rounds_topic, settings.probe.events_topic)
     rights = topic_rights(admin, names) or {}
@@ -185,8 +176,6 @@ def _of_bus(admin: Any, settings: Settings, *, thoroughly: bool) -> Iterator[Che
     yield from _each("the probe's topics: there, or may be created", [not_created] if not_created else [])
     found = own_topics(admin, settings.probe)
     yield from _each("the probe's topics: settings", wrong_settings(found, settings.probe))
-    if thoroughly:
-        yield retention(found, settings)
 
 
 def _group_lacks(

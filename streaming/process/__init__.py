@@ -13,9 +13,8 @@ from streaming.process.lease import (
     holder_of,
     lease_of,
     only_one,
-    try_store,
 )
-from streaming.process.logs import LogFollower, are_held, hold_logs, logs_of
+from streaming.process.logs import LogFollower, hold_logs, logs_of
 from streaming.process.programs import Program, Programs
 
 __all__ = [
@@ -30,11 +29,9 @@ __all__ = [
     "LogFollower",
     "Program",
     "Programs",
-    "are_held",
     "hold_logs",
     "holder_of",
     "lease_of",
     "logs_of",
     "only_one",
-    "try_store",
 ]

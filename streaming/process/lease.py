@@ -392,20 +392,6 @@ def holder_of(what: str, lake: str, cluster: str | None) -> str | None:
     return None if holder is None or holder.released or holder.has_died(_machine()) else str(holder)
 
 
-def try_store(lake: str) -> str | None:
-    """What is wrong with a lake's store, by writing and deleting a small object; None where nothing is."""
-    # One folder for all trials, because deleting an object leaves its folder behind; a number for each of them.
-    objects, number = LeaseObjects(lake, "_locks/trial"), uuid.uuid4().int
-    try:
-        objects.newest()
-        objects.create(number, _UNKNOWN)
-        is_ignored = objects.create(number, _UNKNOWN)
-        objects.delete(number)
-    except LeaseStoreError as error:
-        return str(error)
-    return _IGNORES_CONDITIONS.format(lake=lake) if is_ignored else None
-
-
 def _objects(what: str, lake: str, cluster: str | None) -> LeaseObjects | None:
     if "://" in lake and not on_object_store(lake):
         return None

@@ -9,8 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from io import BufferedIOBase, BufferedReader
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 from streaming.exceptions import SetupError
@@ -39,30 +39,14 @@ def hold_logs(folder: Path) -> Iterator[None]:
         message = f"The folder {folder} cannot be written ({error.strerror}): give this user write access to it."
         raise SetupError(message) from error
     with file:
-        is_ours = True
-        with suppress(OSError):  # a file system without locks keeps nobody away
-            is_ours = _lock(file, fcntl.LOCK_EX)
-        if not is_ours:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             message = f"Another evenkeel up of this cluster runs, with its logs in {folder}: stop that one."
-            raise SetupError(message)
+            raise SetupError(message) from None
+        except OSError:
+            pass  # a file system without locks keeps nobody away
         yield
-
-
-def are_held(folder: Path) -> bool:
-    """Whether an `evenkeel up` of this machine has the folder of logs. Nothing is written."""
-    try:
-        with (folder / "up.lock").open("rb") as file:
-            return not _lock(file, fcntl.LOCK_SH)
-    except OSError:
-        return False
-
-
-def _lock(file: BufferedIOBase, how: int) -> bool:
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 class LogFollower:

@@ -173,7 +173,7 @@ def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured:
 @pytest.mark.kafka
 def test_a_wrong_password_is_said_in_one_sentence_without_it(secured: Secured) -> None:
     [problem] = check(secured.settings(password="wrong-one"))
-    assert "refused the user 'evenkeel'" in str(problem)
+    assert "the user 'evenkeel'" in str(problem)
     assert "wrong-one" not in str(problem)
 
 
@@ -181,7 +181,7 @@ def test_a_wrong_password_is_said_in_one_sentence_without_it(secured: Secured) -
 def test_a_port_of_another_security_protocol_is_said_in_one_sentence(bootstrap: str) -> None:
     kafka = KafkaSettings(bootstrap_servers=bootstrap, security_protocol="SSL")
     [problem] = check(Settings(kafka=kafka))
-    assert f"{bootstrap} accepts connections, but no Kafka broker answers there with SSL" in str(problem)
+    assert f"No Kafka broker lets this client in at {bootstrap} with SSL" in str(problem)
 
 
 @pytest.mark.kafka

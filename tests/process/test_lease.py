@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from streaming.exceptions import SetupError
-from streaming.process import JOB, MAINTAINER, Lease, LeaseLostError, LeaseStoreError, only_one, try_store
+from streaming.process import JOB, MAINTAINER, Lease, LeaseLostError, LeaseStoreError, only_one
 from streaming.process.lease import Holder, LeaseObjects, _start_of
 
 TTL = 90.0
@@ -222,11 +222,6 @@ def test_a_store_that_ignores_conditions_is_refused(lease_on: LeaseOf, objects: 
     objects.ignores_conditions = True
     with pytest.raises(SetupError, match=r"^The store of .*/lake ignores the conditions of writes"):
         lease_on("one").poll()
-
-
-def test_a_folder_answers_the_trial_of_the_doctor(tmp_path: Path) -> None:
-    assert [try_store(str(tmp_path)) for _ in range(2)] == [None, None]
-    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["_locks", "_locks/trial"]
 
 
 _HOLDS = """

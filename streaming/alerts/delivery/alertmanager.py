@@ -148,20 +148,6 @@ class AlertmanagerTarget:
             return None
         return f"the Alertmanager answered HTTP {answer.status_code}: {visible(answer.text, 160)}".rstrip(": ")
 
-    looked_at: Final = "every member of it answers"
-    """What `status` has found where it finds no trouble."""
-
-    def status(self) -> str | None:
-        """Ask every member for its status; why one does not answer, or None. Nothing is sent."""
-        for address in self._addresses:
-            try:
-                answer = self._session.get(f"{address}/api/v2/status", timeout=self._timeout_s, auth=self._login)
-            except requests.RequestException as error:
-                return f"it could not be reached, or did not answer in time ({type(error).__name__})"
-            if answer.status_code > _WORST:
-                return f"it answered HTTP {answer.status_code}"
-        return None
-
 
 def is_alertmanager(url: str) -> bool:
     """Whether a target's URL names an Alertmanager."""

@@ -217,12 +217,6 @@ class DeliveryTarget:
         duration = round((time.monotonic() - began) * 1000)
         return AttemptOutcome(None if taken else _reason(lines), duration)
 
-    looked_at: Final = "its address is of a form that can be used"
-    """What `status` has found where it finds no trouble."""
-
-    def status(self) -> None:
-        """Nothing: a service cannot be asked without sending something."""
-
     def _send(self, given: dict[str, Any], message: Message) -> bool:
         if self.reads == RECORDS:
             given["payload"] = {**message.fields, **(given.get("payload") or {})}
