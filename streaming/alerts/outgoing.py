@@ -11,7 +11,6 @@ from queue import SimpleQueue
 
 import requests
 
-from streaming.alerts.circumstances import Happened
 from streaming.alerts.delivery.deliveries import KnownDeliveries
 from streaming.alerts.delivery.items import Delivery, RetryPolicy, Sender
 from streaming.alerts.delivery.queues import DeliveryQueue
@@ -21,7 +20,7 @@ from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
 from streaming.config import AlertSettings, Settings
 from streaming.lifecycle import room_log
-from streaming.notes import Mark, NoteBook
+from streaming.notes import NoteBook
 
 _LOG = room_log(__name__)
 
@@ -62,10 +61,6 @@ class Heartbeat:
         self._failed = trouble is not None
 
 
-# Circumstances are read for so many alerts at once; more are a digest, which has no room for them.
-_MOST_EXPLAINED = 200
-
-
 class Outgoing:
     """The targets of one alerter. Call from one thread; `read_notes` before each `offer`."""
 
@@ -96,10 +91,6 @@ class Outgoing:
         wording = Wording(
             owners=settings.owners,
             public_url=settings.serve.public_url,
-            # RocketMQ has none of Kafka's tools.
-            bootstrap=settings.kafka.bootstrap_servers if settings.rocketmq is None else None,
-            has_login=settings.kafka.security_protocol != "PLAINTEXT",
-            tables={rule.name: rule.table.name for rule in rules},
             runbooks={rule.name: rule.runbook_url for rule in rules if rule.runbook_url},
         )
         retry = RetryPolicy(alerts.longest_retry_ms / 1000, alerts.give_up_after_ms)
@@ -110,8 +101,6 @@ class Outgoing:
             for name, sender in targets.items()
         ]
         self._notes = NoteBook(settings.lake, settings.cluster)
-        self._happened = Happened(settings.lake, settings.cluster)
-        self._marks: tuple[Mark, ...] = ()
 
     def start(self) -> None:
         """Begin to send."""
@@ -159,14 +148,12 @@ class Outgoing:
             queue.offer(rerouted, fresh=False, late=True)
 
     def read_notes(self) -> None:
-        """Read mutes and marks again.
+        """Read the mutes again.
 
         Raises:
             DeltaError, OSError, LakeUnreadableError: The tables cannot be read now; what was known goes on.
         """
-        # Mutes first: marks that cannot be read only leave a line out of messages.
         self._routing.mutes = self._notes.mutes()
-        self._marks = self._notes.marks()
 
     def judged(self) -> None:
         """Note that a poll has judged something."""
@@ -177,13 +164,3 @@ class Outgoing:
         """Hand transitions to every queue; see `DeliveryQueue.offer`."""
         for queue in self.queues:
             queue.offer(decided, fresh)
-
-    def explained(self, decided: Sequence[Transition]) -> list[Transition]:
-        """The same transitions with what had happened before them.
-
-        Raises:
-            DeltaError, OSError, duckdb.Error, LakeUnreadableError: The tables cannot be read now.
-        """
-        if not self.queues or not 0 < sum(one.notifies for one in decided) <= _MOST_EXPLAINED:
-            return list(decided)
-        return self._happened.with_circumstances(decided, self._marks)

@@ -79,7 +79,7 @@ class Alerter:
         # Written earlier, but not delivered to anybody.
         self._missed: list[Transition] = []
         self._trouble = Trouble(steady)
-        self._beside = Trouble(steady, "mutes, marks or what preceded an alert", "read")
+        self._beside = Trouble(steady, "mutes", "read")
         # Decided but not written yet; and the ids of those that were handed to the queues all the same.
         self._unwritten: list[Transition] = []
         self._given: set[str] = set()
@@ -137,13 +137,10 @@ class Alerter:
             decided = []
         for one in decided:
             _log_decided(one)
-        # What follows only adds to messages, or holds some back: its failure does not say that nothing is judged.
-        beside = self._beside.attempt
-        beside(self._outgoing.read_notes, None)
-        new = missed + decided
-        explained = beside(lambda: self._outgoing.explained(new), new)
+        # Mutes hold messages back: that they cannot be read does not say that nothing is judged.
+        self._beside.attempt(self._outgoing.read_notes, None)
         self._beside.end_poll()
-        self._outgoing.offer(explained, self._is_fresh())
+        self._outgoing.offer(missed + decided, self._is_fresh())
         self._beat()
         return decided
 

@@ -1,4 +1,4 @@
-"""A transition of an alert: a row of the table `alerts`, and with what had happened before it what is delivered."""
+"""A transition of an alert: a row of the table `alerts`, and what is delivered."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ class Transition:
         message: The message.
         decided_time: Time of the decision, ms; 0 while it is not written.
         decision: Number of the decision; 0 while it is not written.
-        before: What had happened before, in one line; filled in for messages, and not written.
-        rebalance: The group's newest decision before; likewise.
     """
 
     alert_id: str
@@ -67,8 +65,6 @@ class Transition:
     message: str = ""
     decided_time: int = 0
     decision: int = 0
-    before: str | None = None
-    rebalance: int | None = None
 
     @property
     def transition_id(self) -> str:
@@ -106,12 +102,10 @@ class Transition:
         return {column.name: getattr(self, column.name) for column in table_named("alerts").columns}
 
 
-_FIELDS: Final = tuple(field.name for field in fields(Transition) if field.name not in {"before", "rebalance"})
-
 
 def transition_of(row: Mapping[str, Any]) -> Transition:
     """A transition as a reader of the table `alerts` gives it."""
-    given = {name: row[name] for name in _FIELDS}
+    given = {field.name: row[field.name] for field in fields(Transition)}
     for name in ("since", "round_time", "decided_time"):
         given[name] = row[name] and epoch_ms(row[name])
     return Transition(**given | {"labels": tuple((pair["name"], pair["value"]) for pair in row["labels"] or ())})

@@ -1,4 +1,4 @@
-"""The tables of notes: appended by anybody at any time, followed by alerter and server.
+"""The tables of notes: appended by anybody at any time; mutes are followed by the alerter.
 
 Job, alerter, server and people's commands write at the same time. Each row is one blind append, which Delta lets
 through beside any other commit, and a note that was written twice (an answer of the store was lost) has one id.

@@ -110,7 +110,7 @@ class AlertmanagerTarget:
         labels |= {name: visible(str(value)) for name, value in named.items() if value is not None}
         labels |= {"owner": fields["owner"]} if "owner" in fields else {}
         told = {"summary": message.subject, "description": decided.message, "alert": decided.alert_id}
-        given = {"value": "value", "runbook_url": "runbook", "before": "before", "next": "next"}
+        given = {"value": "value", "runbook_url": "runbook"}
         told |= {name: fields[field] for name, field in given.items() if field in fields}
         # The time of a round is a broker's. An alert that begins in the future is refused.
         start = min(decided.at / 1000, now)

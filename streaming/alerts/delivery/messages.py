@@ -49,12 +49,11 @@ CLOSES = "closes"
 
 _TYPES = {"info": NotifyType.INFO, "warning": NotifyType.WARNING, "critical": NotifyType.FAILURE}
 
-# Lines of a message below its text, in order; and those that only an alert that fires has.
+# Lines of a message below its text, in order. Only an alert that fires has a runbook.
 _LINES = (
-    *("cluster", "group", "owner", "topic", "broker", "partition", "since", "as of", "labels", "before"),
-    *("page", "runbook", "next", "id", "alert"),
+    *("cluster", "group", "owner", "topic", "broker", "partition", "since", "as of", "labels"),
+    *("page", "runbook", "id", "alert"),
 )
-_TO_DO = ("runbook", "next")
 
 # Names in a digest, and their length: this fits on the screen of a phone, and mostly into the 1,000 characters that
 # Teams, Rocket.Chat and PagerDuty accept.
@@ -120,7 +119,7 @@ def message_of(
         "as of": _as_of(decided),
         "labels": ", ".join(f"{name}={value}" for name, value in decided.labels) or None,
     }
-    named = [name for name in _LINES if firing or name not in _TO_DO]
+    named = [name for name in _LINES if firing or name != "runbook"]
     lines = [decided.message if firing else f"{ended}{decided.message}", ""]
     lines += [f"{name}: {shown[name]}" for name in named if shown.get(name) is not None]
     return Message(
@@ -211,10 +210,8 @@ def _fields(decided: Transition, wording: Wording) -> dict[str, str]:
         "late": "true" if decided.late else "false",
         "value": decided.value,
         "text": decided.message,
-        "before": decided.before,
         "page": wording.link(decided),
         "runbook": wording.runbook(decided.rule),
-        "next": wording.command(decided),
         **{f"label_{name}": value for name, value in decided.labels},
     }
     return {name: str(value) for name, value in named.items() if value is not None}
