@@ -258,14 +258,12 @@ def unmute(
 def mutes(
     lake: LakeOption = None,
     cluster: ClusterOption = None,
-    past: Annotated[bool, typer.Option("--all", help="Those that are over, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per mute.")] = False,
 ) -> None:
-    """List the mutes that hold now."""
+    """List the mutes that hold, or will."""
     settings = _settings(None, lake, cluster)
     from streaming.notes import print_mutes  # noqa: PLC0415
 
-    print_mutes(settings.lake, settings.cluster, _console(), past=past, as_json=as_json)
+    print_mutes(settings.lake, settings.cluster, _console())
 
 
 @app.command()
@@ -278,7 +276,7 @@ def mark(
     lake: LakeOption = None,
     cluster: ClusterOption = None,
 ) -> None:
-    """Mark a moment, for charts and messages: a deploy, a migration (docs/alerts.md)."""
+    """Mark a moment in the charts: a deploy, a migration (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
     from streaming.notes import mark as write  # noqa: PLC0415
 

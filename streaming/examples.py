@@ -17,7 +17,7 @@ EXAMPLES: Final = {
     "alert": "evenkeel alert --check",
     "mute": 'evenkeel mute billing --for 2h --reason "deploy" --lake lake --cluster demo',
     "unmute": "evenkeel unmute billing --lake lake --cluster demo",
-    "mutes": "evenkeel mutes --lake lake --cluster demo --all",
+    "mutes": "evenkeel mutes --lake lake --cluster demo",
     "mark": 'evenkeel mark "deploy of billing 4.2" --group billing --lake lake --cluster demo',
     "maintain": "evenkeel maintain --lake lake --dry-run",
     "tables": "evenkeel tables --lake lake --ddl duckdb",

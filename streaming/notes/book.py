@@ -10,13 +10,13 @@ import getpass
 import socket
 import uuid
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.exceptions import SetupError
-from streaming.notes.kinds import Mark, Mute, MuteOrMark, note_of
+from streaming.notes.kinds import Mark, Mute, note_of
 from streaming.tables import (
     NOTE_TABLES,
     VIEWS,
@@ -84,19 +84,22 @@ def check_lake(lake: str) -> None:
         raise SetupError(message) from None
 
 
-# Columns without which a row is no note.
-_NEEDED: Final = {"mutes": ("kind", "name", "from_time", "until_time"), "marks": ("text", "mark_time")}
+# (Without one of these columns a row is no mute.)
+_MUTES: Final = (
+    f"SELECT * FROM ({VIEWS['mutes_current']}) WHERE cluster = $cluster AND kind IS NOT NULL AND name IS NOT NULL "  # noqa: S608 - our own view
+    "AND from_time IS NOT NULL AND until_time IS NOT NULL"
+)
 
 
 class NoteBook:
-    """The notes of one cluster, read again only when their table has changed. For one thread."""
+    """The mutes of one cluster, read again only when their table has changed. For one thread."""
 
     def __init__(self, lake: str, cluster: str) -> None:
         """Prepare; nothing is read yet."""
         self._cluster = cluster
-        self._tables = {kind.table: OpenedTable(lake, table_named(kind.table)) for kind in (Mute, Mark)}
-        self._versions: dict[str, int] = {}
-        self._known: dict[str, tuple[Any, ...]] = {}
+        self._table = OpenedTable(lake, table_named(Mute.table))
+        self._version: int | None = None
+        self._known: tuple[Mute, ...] = ()
 
     def mutes(self) -> tuple[Mute, ...]:
         """Mutes that were not lifted, also those that are over.
@@ -104,19 +107,8 @@ class NoteBook:
         Raises:
             DeltaError, OSError, LakeUnreadableError: The table cannot be read now.
         """
-        return self._notes(Mute)
-
-    def marks(self) -> tuple[Mark, ...]:
-        """Marks, the oldest first; raises as `mutes`."""
-        return tuple(sorted(self._notes(Mark), key=lambda mark: mark.mark_time))
-
-    def _notes(self, kind: type[MuteOrMark]) -> tuple[MuteOrMark, ...]:
-        name = kind.table
-        table = self._tables[name]
-        if table.refresh() and table.delta.version() != self._versions.get(name):
-            needed = " AND ".join(f"{column} IS NOT NULL" for column in _NEEDED[name])
-            sql = f"SELECT * FROM ({VIEWS[f'{name}_current']}) WHERE cluster = $cluster AND {needed}"  # noqa: S608 - ours
-            rows = table.ask(sql, {"cluster": self._cluster}, beside_viewers=True)
-            self._known[name] = tuple(note_of(kind, row) for row in rows)
-            self._versions[name] = table.delta.version()
-        return self._known.get(name, ())
+        if self._table.refresh() and self._table.delta.version() != self._version:
+            rows = self._table.ask(_MUTES, {"cluster": self._cluster}, beside_viewers=True)
+            self._known = tuple(note_of(Mute, row) for row in rows)
+            self._version = self._table.delta.version()
+        return self._known

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -107,47 +105,39 @@ def unmute(lake: str, cluster: str, name: str) -> str:
     """End mutes before their time, by their id or by what they mute; returns a sentence.
 
     Raises:
-        SetupError: No such mute holds now, or there is no lake.
+        SetupError: There is no such mute, or no lake.
         LakeUnwritableError: The store cannot be written.
     """
-    check_lake(lake)
-    now = _now()
-    holding = [one for one in NoteBook(lake, cluster).mutes() if one.over_at > now]
-    found = [one for one in holding if name in {one.mute_id, one.name}]
+    found = [one for one in _not_over(lake, cluster) if name in {one.mute_id, one.name}]
     if not found:
-        others = ", ".join(f"{one.mute_id} ({_whole(one)})" for one in holding)
-        message = f"No mute of {visible(name)} holds on {visible(cluster)}; " + (
-            f"these do: {others}." if others else "none does."
-        )
+        message = f"There is no mute of {visible(name)} on {visible(cluster)}: `evenkeel mutes` lists those that are."
         raise SetupError(message)
     for one in found:
-        write_note(lake, replace(one, made_by=writer()), now, ended=True)
+        write_note(lake, replace(one, made_by=writer()), _now(), ended=True)
     return f"Ended: {', '.join(_whole(one) for one in found)}. What still fires is delivered now."
 
 
-def print_mutes(lake: str, cluster: str, console: Console, *, past: bool = False, as_json: bool = False) -> None:
-    """Print the mutes that hold now, or all that are known (`past`); with `as_json` one line of JSON per mute.
+def print_mutes(lake: str, cluster: str, console: Console) -> None:
+    """Print the mutes that are not over.
 
     Raises:
         SetupError: There is no lake.
     """
-    check_lake(lake)
-    now = _now()
-    found = [one for one in NoteBook(lake, cluster).mutes() if past or one.over_at > now]
-    found.sort(key=lambda one: (one.over_at <= now, one.until_time))
-    if as_json:
-        for one in found:
-            times = {"from_time": utc_text(one.from_time), "until_time": utc_text(one.until_time)}
-            console.out(json.dumps(asdict(one) | times), highlight=False)
-        return
+    found = sorted(_not_over(lake, cluster), key=lambda one: one.until_time)
     if not found:
         console.print(f"No mute holds on {visible(cluster)}.", highlight=False, markup=False)
         return
     table = Table("id", "what", "from", "until", "left", "by", "reason", box=None, pad_edge=False)
     for one in found:
-        cells = (one.mute_id, _whole(one), *_spans(one, now), visible(one.made_by, 60), visible(one.reason))
+        cells = (one.mute_id, _whole(one), *_spans(one, _now()), visible(one.made_by, 60), visible(one.reason))
         table.add_row(*map(Text, cells))
     console.print(table)
+
+
+def _not_over(lake: str, cluster: str) -> list[Mute]:
+    check_lake(lake)
+    now = _now()
+    return [one for one in NoteBook(lake, cluster).mutes() if one.over_at > now]
 
 
 def mark(lake: str, cluster: str, text: str, group: str | None = None, at: str | None = None) -> str:
@@ -197,20 +187,16 @@ def _kind_of(lake: str, cluster: str, name: str, known: KnownNames) -> str:
     if len(name) > 2 and name[0] == name[-1] == "/":
         return GROUP
     teams = [one.team for one in known.owners]
-    groups = _groups(lake, cluster)
-    named = ((RULE, known.rules), (OWNER, teams), (SEVERITY, SEVERITIES), (GROUP, groups))
+    named = ((RULE, known.rules), (OWNER, teams), (SEVERITY, SEVERITIES), (GROUP, _groups(lake, cluster)))
     kinds = [kind for kind, names in named if name in names]
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
-        words = " and of a ".join({OWNER: "team"}.get(one, one) for one in kinds)
-        message = f"{visible(name)} is the name of a {words}: add --kind {' or --kind '.join(kinds)}."
+        message = f"{visible(name)} is the name of several: add --kind {' or --kind '.join(kinds)}."
         raise SetupError(message)
-    close = difflib.get_close_matches(name, [*known.rules, *teams, *groups], n=3)
-    hint = f" Did you mean {' or '.join(visible(one, 80) for one in close)}?" if close else ""
     message = (
-        f"There is no rule, team or living group {visible(name)} on {visible(cluster)}.{hint} For a group that does "
-        "not exist yet, add --kind group; for many, write a regular expression between slashes."
+        f"There is no rule, team or living group {visible(name)} on {visible(cluster)}. For a group that does not "
+        "exist yet, add --kind group; for many, write a regular expression between slashes."
     )
     raise SetupError(message)
 
