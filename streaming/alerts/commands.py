@@ -54,7 +54,7 @@ def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
         say(f"off: {', '.join(off)}")
     for sentence in _unwatched(rules):
         say(sentence)
-    Routing(settings.alerts, settings.owners, targets, rules)
+    Routing(settings.alerts, settings.owners, targets)
     say(f"targets: {', '.join(targets) or 'none'}")
 
 
@@ -112,7 +112,7 @@ class AlerterWork:
         """
         self._settings = settings
         self._rules, self._targets = load_rules(settings.alerts.rules), open_targets(settings)
-        Routing(settings.alerts, settings.owners, self._targets, self._rules)
+        Routing(settings.alerts, settings.owners, self._targets)
         self._stop = threading.Event()
         self._alerter: Alerter | None = None
         self._thread = threading.Thread(target=self._run_again_and_again, name="alerter", daemon=True)

@@ -1,15 +1,12 @@
-"""Everything that leaves the alerter: the delivery queues, what holds them back, and a sign of life for others."""
+"""Everything that leaves the alerter: the delivery queues, and what holds them back."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
-
-import requests
 
 from streaming.alerts.delivery.deliveries import KnownDeliveries
 from streaming.alerts.delivery.items import Delivery, RetryPolicy, Sender
@@ -18,47 +15,11 @@ from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
-from streaming.config import AlertSettings, Settings
+from streaming.config import Settings
 from streaming.lifecycle import room_log
 from streaming.notes import NoteBook
 
 _LOG = room_log(__name__)
-
-
-class Heartbeat:
-    """Asks a URL now and then, each time in a thread of its own: one that hangs holds up nothing."""
-
-    def __init__(self, alerts: AlertSettings, steady: Callable[[], float]) -> None:
-        """Prepare.
-
-        Args:
-            alerts: Name the URL, which is asked with GET, may contain a secret and is never logged; none asks nobody.
-            steady: Seconds that no change of the clock affects.
-        """
-        self._url, self._every_s = alerts.heartbeat_url, alerts.heartbeat_every_ms / 1000
-        self._timeout_s, self._steady = alerts.timeout_ms / 1000, steady
-        self._last = -math.inf
-        self._failed = False
-
-    def beat(self) -> None:
-        """Ask, unless that was done a moment ago."""
-        if self._url is not None and self._steady() - self._last >= self._every_s:
-            self._last = self._steady()
-            asking = threading.Thread(target=self._ask, args=(self._url.get_secret_value(),), daemon=True)
-            asking.start()
-
-    def _ask(self, url: str) -> None:
-        try:
-            answer = requests.get(url, timeout=self._timeout_s)
-            trouble = None if answer.ok else f"it answered HTTP {answer.status_code}"
-        except requests.RequestException as error:
-            # Only the type: the text contains the URL.
-            trouble = f"it could not be reached ({type(error).__name__})"
-        if trouble is not None and not self._failed:
-            _LOG.warning("the heartbeat URL did not take a sign of life: %s", trouble)
-        elif trouble is None and self._failed:
-            _LOG.info("the heartbeat URL answers again")
-        self._failed = trouble is not None
 
 
 class Outgoing:
@@ -87,7 +48,7 @@ class Outgoing:
         self.wake = threading.Event()
         """Set when there is a new outcome."""
         alerts = settings.alerts
-        self._routing = Routing(alerts, settings.owners, targets, rules)
+        self._routing = Routing(alerts, settings.owners, targets)
         wording = Wording(
             owners=settings.owners,
             public_url=settings.serve.public_url,

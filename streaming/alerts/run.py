@@ -17,7 +17,7 @@ from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import EventFeed, Feed
 from streaming.alerts.judging.itself import PASSING, Liveness, NewestRound, Trouble, Upkeep, one_line
 from streaming.alerts.judging.judge import Judge
-from streaming.alerts.outgoing import Heartbeat, Outgoing
+from streaming.alerts.outgoing import Outgoing
 from streaming.alerts.rules.rules import SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule
 from streaming.alerts.transitions import FIRING, Transition
 from streaming.config import Settings
@@ -86,7 +86,6 @@ class Alerter:
         self._outgoing = Outgoing(settings, rules, targets, clock)
         self.wake = self._outgoing.wake
         """Set when a queue has an outcome to write."""
-        self._heartbeat = Heartbeat(self._alerts, steady)
         self._beaten: int | None = None
 
     def __enter__(self) -> Alerter:
@@ -161,13 +160,12 @@ class Alerter:
         return self._is_ours
 
     def _beat(self) -> None:
-        """Give a sign of life after a healthy poll, which has judged a round that none before it has."""
+        """Let the targets know of a healthy poll, which has judged a round that none before it has."""
         judged = self._judge.round
         if self._behind or self._trouble.reason is not None or judged is None or judged == self._beaten:
             return
         self._beaten = judged
         self._outgoing.judged()
-        self._heartbeat.beat()
 
     def run(self, stop: threading.Event) -> bool:
         """Poll until asked to stop; at once again when a queue has an outcome to write.

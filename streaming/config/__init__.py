@@ -7,7 +7,7 @@ from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.patterns import fits
 from streaming.config.processes import checkpoint_of, environment_of, needs_s3a
 from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
-from streaming.config.routing import SEVERITIES, Matchers, Route, Severity
+from streaming.config.routing import SEVERITIES, Route, Severity
 from streaming.config.settings import (
     Filters,
     GroupRules,
@@ -36,7 +36,6 @@ __all__ = [
     "GroupRules",
     "JobSettings",
     "KafkaSettings",
-    "Matchers",
     "OffsetsLog",
     "Owner",
     "ProbeSettings",

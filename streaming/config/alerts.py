@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr
 
 from streaming.config.kafka import Section
 from streaming.config.routing import Route
@@ -37,9 +36,6 @@ class AlertSettings(Section):
             starts it again, and it opens everything again.
         digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
         routes: Who gets which alert; without any every target gets every alert.
-        heartbeat_url: Asked (GET) after each poll that has judged something, so that somebody else can say when that
-            stops (healthchecks.io and the like); it may contain a secret.
-        heartbeat_every_ms: It is asked this often at most.
         resend_ms: How often a firing alert is sent again to an Alertmanager, which would end it otherwise.
     """
 
@@ -57,20 +53,8 @@ class AlertSettings(Section):
     # Nobody reads more than a screen of messages one by one, and Telegram takes 20 a minute for a group, Discord 30.
     digest_above: int = Field(default=10, ge=1)
     routes: tuple[Route, ...] = ()
-    heartbeat_url: SecretStr | None = None
-    heartbeat_every_ms: int = Field(default=60_000, ge=1_000)
     # Alertmanager ends an alert at its `endsAt`, which is four times this ahead, as Prometheus sets it.
     resend_ms: int = Field(default=60_000, ge=100)
-
-    @field_validator("heartbeat_url")
-    @classmethod
-    def _an_http_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None:
-            parts = urlsplit(url.get_secret_value())
-            if parts.scheme not in {"http", "https"} or not parts.netloc:
-                message = "it must be a URL that begins with http:// or https://"
-                raise ValueError(message)
-        return url
 
     def all_targets(self) -> dict[str, SecretStr]:
         """Targets of the settings and of the file, by name; the file wins.

@@ -81,8 +81,7 @@ _NO_PROXY = f"it must read SCHEME://HOST:PORT, with {', '.join(_PROXY_SCHEMES)} 
 class Section(BaseModel):
     """A section of the settings: unknown names and changes are refused."""
 
-    # (By name: a word of Python's own, such as `continue`, is the alias of a field.)
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class KafkaSettings(Section):

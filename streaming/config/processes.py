@@ -69,7 +69,7 @@ def _plain(value: object) -> Any:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, BaseModel):
-        return value.model_dump(by_alias=True, exclude_none=True)
+        return value.model_dump(exclude_none=True)
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -29,7 +29,7 @@ from streaming.terminal import read_by_nobody, say
 # Each program gets only the secrets that it needs.
 _ROCKETMQ = tuple(secret_variable(name, "rocketmq") for name in ROCKETMQ_SECRETS)
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS) + _ROCKETMQ
-_TARGETS = ("EVENKEEL_ALERTS__TARGETS", "EVENKEEL_ALERTS__HEARTBEAT_URL")
+_TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
 _LOGIN = ("EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD", "EVENKEEL_SERVE__MARKS_TOKEN")
 _STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOGLE_SERVICE_ACCOUNT")
 

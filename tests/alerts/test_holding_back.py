@@ -102,7 +102,7 @@ def test_routes_send_each_alert_to_its_targets_and_its_end_to_the_same(make: Mak
         targets=("oncall", "pay", "all"),
         reads={"all": RECORDS},
         owners=(Owner(team="payments", groups=("a",)),),
-        routes=[{"targets": ["all"], "continue": True}, {"owners": ["payments"], "targets": ["pay"]}],
+        routes=[{"owners": ["payments"], "targets": ["pay", "all"]}, {"targets": ["all"]}],
     )
     living.round(0, drift=drifted("a", "b"))
     living.round(1, drift=drifted("a", "b", verdict="identical"))
@@ -115,7 +115,7 @@ def test_routes_send_each_alert_to_its_targets_and_its_end_to_the_same(make: Mak
             "[resolved] drift: a (critical)", "[resolved] drift: b (critical)",
         ],
     }  # fmt: skip
-    assert ("skipped", "it is routed to all, pay") in living.deliveries("oncall", "outcome", "reason")
+    assert ("skipped", "it is routed to pay, all") in living.deliveries("oncall", "outcome", "reason")
 
 
 def _route(living: Living, *targets: str) -> None:

@@ -1,22 +1,19 @@
-"""Who gets an alert, and what holds it back: by labels, severity, owner, cluster, rule, hours and mutes."""
+"""Who gets an alert, and what holds it back: by labels, severity, owner, rule and mutes."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from streaming.alerts.routes import Routing
-from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
 from streaming.config import AlertSettings, Owner
 from streaming.exceptions import SetupError
 from streaming.notes import Mute
-from tests.alerts.build import DRIFT, rules, transition
+from tests.alerts.build import transition
 
 HOUR = 3_600_000
 NOW = round(datetime.fromisoformat("2026-11-25T23:00:00+00:00").timestamp() * 1000)
@@ -30,8 +27,8 @@ def _alert(group: str | None = "pay-1", rule: str = "lag", severity: str = "crit
     )
 
 
-def _routing(*rules: Rule, mute: Mute | None = None, **alerts: Any) -> Routing:
-    routing = Routing(AlertSettings.model_validate(alerts), OWNERS, ("oncall", "pay", "search", "log"), rules)
+def _routing(*, mute: Mute | None = None, **alerts: Any) -> Routing:
+    routing = Routing(AlertSettings.model_validate(alerts), OWNERS, ("oncall", "pay", "search", "log"))
     routing.mutes = () if mute is None else (mute,)
     return routing
 
@@ -40,33 +37,23 @@ def test_without_routes_every_target_gets_everything() -> None:
     assert _routing().targets_of(_alert()) == ("oncall", "pay", "search", "log")
 
 
-def test_the_first_route_that_matches_counts_and_one_that_continues_adds_the_next() -> None:
+def test_the_first_route_that_matches_counts() -> None:
     routing = _routing(
         routes=[
-            {"targets": ["log"], "continue": True},
             {"owners": ["payments"], "severities": ["critical"], "targets": ["oncall", "pay"]},
             {"owners": ["/pay|search/"], "targets": ["search"]},
             {"labels": {"about": "/^bal/"}, "targets": []},
         ]
     )
-    assert routing.targets_of(_alert()) == ("log", "oncall", "pay")
-    assert routing.targets_of(_alert(severity="warning")) == ("log", "search")
-    assert routing.targets_of(_alert("indexer")) == ("log", "search")
-    assert routing.targets_of(_alert(None)) == ("log",)
-    assert routing.targets_of(_alert("other", about="balance")) == ("log",)
+    assert routing.targets_of(_alert()) == ("oncall", "pay")
+    assert routing.targets_of(_alert(severity="warning")) == ("search",)
+    assert routing.targets_of(_alert("indexer")) == ("search",)
+    assert routing.targets_of(_alert("other", about="balance")) == ()
 
 
 def test_an_alert_that_no_route_matches_goes_to_every_target_rather_than_to_nobody() -> None:
-    routing = _routing(routes=[{"clusters": ["dev"], "targets": ["log"]}])
+    routing = _routing(routes=[{"groups": ["dev"], "targets": ["log"]}])
     assert routing.targets_of(_alert()) == ("oncall", "pay", "search", "log")
-
-
-def test_what_a_rule_says_itself_comes_before_all_routes(tmp_path: Path) -> None:
-    (drift,) = rules(tmp_path, DRIFT)
-    own = (replace(drift, name="lag", targets=("log",)), drift, replace(drift, name="never", targets=()))
-    routing = _routing(*own, routes=[{"targets": ["pay"]}])
-    found = {name: routing.targets_of(_alert(rule=name)) for name in ("lag", "drift", "never", "other")}
-    assert found == {"lag": ("log",), "drift": ("pay",), "never": (), "other": ("pay",)}
 
 
 @pytest.mark.parametrize(

@@ -238,9 +238,8 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
         ),
         owners=({"team": 'it\'s "ours"', "groups": ("/^a,b/", "c")}, {"team": "others", "groups": ("/./",)}),
         alerts={
-            "heartbeat_url": "https://hc.example.org/s3cret",
             "targets": {"ops": "json://a:1", "am": "alertmanager://b:2"},
-            "routes": [{"targets": ["ops"], "labels": {"a": "/b/"}, "continue": True}],
+            "routes": [{"targets": ["ops"], "labels": {"a": "/b/"}}],
         },
     )
     for name, value in environment_of(loaded).items():
@@ -267,8 +266,8 @@ def test_the_login_of_the_server_goes_to_the_server_alone() -> None:
     assert not login & set(SERVER.without)
 
 
-def test_targets_and_the_heartbeat_url_go_to_the_server_alone() -> None:
-    secrets = {"EVENKEEL_ALERTS__TARGETS", "EVENKEEL_ALERTS__HEARTBEAT_URL"}
+def test_targets_go_to_the_server_alone() -> None:
+    secrets = {"EVENKEEL_ALERTS__TARGETS"}
     assert all(secrets <= set(program.without) for program in (PROBE, JOB))
     assert not secrets & set(SERVER.without)
 

@@ -125,7 +125,6 @@ class _Given(BaseModel):
     labels: dict[_Name, str] = Field(default_factory=dict)
     value: _Sql | None = None
     message: str = Field(pattern=r"\S")
-    targets: tuple[str, ...] | None = None
     runbook_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
 
@@ -147,7 +146,6 @@ class Rule:
         key: Columns that identify what an alert is about, beside the cluster.
         keep_ms: For a rule over events: how long after the last true row it resolves, by the rounds' clock; 0 for a
             rule over current rows.
-        targets: Names of the targets of its alerts; None leaves it to the routes.
         runbook_url: What to do, as a URL; None for none.
         enabled: Whether it is judged.
     """
@@ -164,7 +162,6 @@ class Rule:
     columns: frozenset[str]
     key: tuple[str, ...]
     keep_ms: int = 0
-    targets: tuple[str, ...] | None = None
     runbook_url: str | None = None
     enabled: bool = True
 
@@ -262,7 +259,6 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: _Given, thresholds: M
         columns=when.columns | (value.columns if value is not None else set()) | shown,
         key=tuple(column for column in table.key if column != "cluster") if given.per is None else given.per,
         keep_ms=given.keep or (_KEEP_MS if is_event else 0),
-        targets=given.targets and tuple(dict.fromkeys(given.targets)),
         runbook_url=given.runbook_url,
         enabled=given.enabled,
     )

@@ -99,7 +99,6 @@ def test_for_is_a_duration_or_a_number_of_rounds(tmp_path: Path, text: str, expe
         ({"labels": "[a, b]"}, "labels: Input should be a valid dictionary"),
         ({"labels": "{Team: a}"}, "labels.Team.[key]: String should match pattern"),
         ({"unless": "1"}, "unless: Extra inputs are not permitted"),
-        ({"targets": "ops"}, "targets: Input should be a valid tuple"),
         ({"runbook_url": "javascript:alert(1)"}, "runbook_url: String should match pattern"),
         ({"runbook_url": "'https://wiki/a b'"}, "runbook_url: String should match pattern"),
         ({"view": "lag_current", "per": "[topic]"}, "per is for events only"),
