@@ -286,9 +286,6 @@ def mark(
 @app.command()
 def maintain(
     lake: LakeOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, by table, and change nothing.")
-    ] = False,
     engine: Annotated[
         Literal["delta-rs", "spark"], typer.Option("--engine", help="What compacts past days, and vacuums.")
     ] = "delta-rs",
@@ -305,9 +302,9 @@ def maintain(
 
     settings = _settings(None, lake, None)
     if repair:
-        repair_lake(settings, _console(), dry_run=dry_run)
+        repair_lake(settings, _console())
         return
-    maintain_lake(settings, _console(), dry_run=dry_run, with_spark=engine == "spark", master=master)
+    maintain_lake(settings, _console(), with_spark=engine == "spark", master=master)
 
 
 @app.command()

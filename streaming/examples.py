@@ -19,7 +19,7 @@ EXAMPLES: Final = {
     "unmute": "evenkeel unmute billing --lake lake --cluster demo",
     "mutes": "evenkeel mutes --lake lake --cluster demo",
     "mark": 'evenkeel mark "deploy of billing 4.2" --group billing --lake lake --cluster demo',
-    "maintain": "evenkeel maintain --lake lake --dry-run",
+    "maintain": "evenkeel maintain --lake lake",
     "tables": "evenkeel tables --lake lake --ddl duckdb",
     "advise": "evenkeel advise billing --lake lake --json",
     "explain": "evenkeel explain billing --lake lake --partition orders/3",

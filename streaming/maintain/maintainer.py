@@ -125,29 +125,6 @@ class Maintainer:
             message = f"{reason}{also}"
             raise NotMaintainedError(message)
 
-    def due(self) -> dict[str, list[str]]:
-        """What `work` would do to each table that is there, in words, without history; nothing is changed.
-
-        Raises:
-            LakeUnreadableError: A table has features that its readers refuse.
-        """
-        self._seen.clear()
-        found: dict[str, list[str]] = {}
-        for table in ALL_TABLES:
-            opened = self._opened(table.name)
-            if not opened.is_there:
-                continue
-            words = found[table.name] = []
-            if (first := self._first_kept(table)) is not None and (gone := expired(opened.files(), first)):
-                words.append(f"delete {len(gone):,} files of days before {first}")
-            if joined := days_to_join(opened.files()):
-                words.append(f"join {sum(map(len, joined.values())):,} files of {len(joined):,} days")
-        return found
-
-    def opened(self) -> list[OpenedTable]:
-        """The tables that are there."""
-        return [opened for table in ALL_TABLES if (opened := self._opened(table.name)).is_there]
-
     def _all_pieces(self) -> Iterator[tuple[str, Callable[[], Iterator[Done]]]]:
         # Compaction leaves history fewer files to read, and history lets go of what retention waits for.
         for table in ALL_TABLES:

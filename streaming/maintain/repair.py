@@ -15,21 +15,21 @@ from streaming.tables import ALL_TABLES, TABLES, OpenedTable, Table, note_lost
 from streaming.terminal import counted, say
 
 
-def repair(settings: Settings, console: Console, *, dry_run: bool = False) -> None:
-    """Take out what is gone, and say what it was; with `dry_run` only say it.
+def repair(settings: Settings, console: Console) -> None:
+    """Take out what is gone, and say what it was.
 
     Raises:
         SetupError: Every file of a table is gone, or another maintainer is at work.
     """
     with only_one(MAINTAINER, settings.lake, None):
-        lost = {table.name: _repaired(settings.lake, table, console, dry_run=dry_run) for table in ALL_TABLES}
+        lost = {table.name: _repaired(settings.lake, table, console) for table in ALL_TABLES}
     if not any(lost.values()):
         say(console, "No data file is gone.")
-    elif not dry_run and any(lost[table.name] for table in TABLES):
+    elif any(lost[table.name] for table in TABLES):
         say(console, "Run evenkeel run --rebuild-state to write the rows again, as far as Kafka holds the records.")
 
 
-def _repaired(lake: str, table: Table, console: Console, *, dry_run: bool) -> int:
+def _repaired(lake: str, table: Table, console: Console) -> int:
     """Repair one table; returns how many of its files are gone."""
     opened = OpenedTable(lake, table)
     if not opened.refresh():
@@ -41,7 +41,7 @@ def _repaired(lake: str, table: Table, console: Console, *, dry_run: bool) -> in
         rows = "unknown rows" if file.rows is None else counted(file.rows, "row")
         rounds = "" if file.rounds is None else f" of rounds {file.rounds[0]} to {file.rounds[1]}"
         say(console, f"{table.name}: {file.path} is gone, {rows}{rounds}")
-    if gone and not dry_run:
+    if gone:
         if len(gone) == len(files):
             message = (
                 f"Every data file of {opened.uri} is gone: if a disk or bucket is not mounted, mount it; if they were "

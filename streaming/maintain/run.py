@@ -7,27 +7,23 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table as Grid
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.maintain.engines import delta_spark
-from streaming.maintain.maintainer import Maintainer, maintainer_of
+from streaming.maintain.maintainer import maintainer_of
 from streaming.maintain.pieces import Done
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
 from streaming.terminal import counted, say
 
 
-def maintain(
-    settings: Settings, console: Console, *, dry_run: bool = False, with_spark: bool = False, master: str | None = None
-) -> None:
-    """Maintain a lake until nothing is left to do, and say what was done; with `dry_run` only what would be.
+def maintain(settings: Settings, console: Console, *, with_spark: bool = False, master: str | None = None) -> None:
+    """Maintain a lake until nothing is left to do, and say what was done.
 
     Args:
         settings: All settings.
         console: Where it is said.
-        dry_run: Change nothing.
         with_spark: Spark compacts and vacuums.
         master: Its master, as of `delta_spark`.
 
@@ -37,10 +33,8 @@ def maintain(
     """
     lake = settings.lake
     if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):
-        raise _no_lake(lake)
-    if dry_run:
-        _show(maintainer_of(settings), lake, console)
-        return
+        message = f"There are no tables in {lake}: name the lake with --lake, or in the setting `lake`."
+        raise SetupError(message)
 
     def report(table: str, reason: str) -> None:
         say(console, f"{table:<18} not maintained: {reason}")
@@ -84,23 +78,3 @@ def _summary(done: list[Done]) -> str:
     parts = [f"{counted(files, 'file')} joined", f"{counted(rows, 'row')} past their retention deleted"]
     parts.append(f"{decimal(sum(one.size for one in done))} of disk freed")
     return f"Done in {sum(one.seconds for one in done):.1f} s: {', '.join(parts)}."
-
-
-def _show(maintainer: Maintainer, lake: str, console: Console) -> None:
-    due = maintainer.due()
-    if not due:
-        raise _no_lake(lake)
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for name, justify in (("table", "left"), ("files", "right"), ("size", "right"), ("rows", "right")):
-        grid.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    grid.add_column("would be done")
-    for opened in maintainer.opened():
-        files, name = opened.files(), opened.table.name
-        size, rows = sum(file.size for file in files), sum(file.rows or 0 for file in files)
-        grid.add_row(name, f"{len(files):,}", decimal(size), f"{rows:,}", "; ".join(due[name]) or "nothing")
-    console.print(grid, highlight=False)
-
-
-def _no_lake(lake: str) -> SetupError:
-    message = f"There are no tables in {lake}: name the lake with --lake, or in the setting `lake`."
-    return SetupError(message)
