@@ -332,13 +332,12 @@ def advise(
     group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Only this group.")] = None,
     lake: LakeOption = None,
     cluster: ClusterOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Say what could be changed in the groups, why, and what it costs (docs/advice.md)."""
     settings = _settings(None, lake, None)
     from streaming.advice import print_advice  # noqa: PLC0415
 
-    print_advice(settings.lake, _console(), group, cluster, as_json=as_json)
+    print_advice(settings.lake, _console(), group, cluster)
 
 
 @app.command()

@@ -21,7 +21,7 @@ EXAMPLES: Final = {
     "mark": 'evenkeel mark "deploy of billing 4.2" --group billing --lake lake --cluster demo',
     "maintain": "evenkeel maintain --lake lake",
     "tables": "evenkeel tables --lake lake --ddl duckdb",
-    "advise": "evenkeel advise billing --lake lake --json",
+    "advise": "evenkeel advise billing --lake lake",
     "explain": "evenkeel explain billing --lake lake --partition orders/3",
     "doctor": "evenkeel doctor --lake lake",
     "backtest": "evenkeel backtest --lake lake --cluster demo --since 30d",

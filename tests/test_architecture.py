@@ -86,7 +86,7 @@ ROOMS = {
         "streaming.times",
     ),
     "streaming.history": room("pyarrow", "streaming.tables"),
-    "streaming.advice": room("duckdb msgspec pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
+    "streaming.advice": room("duckdb msgspec pyarrow rich", "streaming.tables streaming.terminal"),
     "streaming.explain": room(
         "rich", "assignors streaming.exceptions streaming.groups streaming.tables streaming.terminal"
     ),

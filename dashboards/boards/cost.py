@@ -54,12 +54,10 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
 
 _KINDS: Final = (
     "static_membership",
-    "session_timeout",
     "cooperative",
     "strategy",
     "too_many_members",
     "hot_partition",
-    "kip848",
     "declare_clients",
     "abandoned",
 )

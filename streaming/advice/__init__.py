@@ -5,32 +5,17 @@ Rules are pure functions of a group's period (`period.py`); SQL files fetch its 
 
 from __future__ import annotations
 
-from streaming.advice.due import (
-    AGAIN_DAYS,
-    DEFINITION,
-    PERIOD,
-    AdvisedDay,
-    carried,
-    day_before,
-    days_due,
-    period_of,
-    source_rows,
-)
+from streaming.advice.due import BACK_DAYS, PERIOD, days_due, period_of
 from streaming.advice.rows import OF_LAST_DAY, OF_PERIOD, advice_of_day
 from streaming.advice.run import print_advice
 
 __all__ = [
-    "AGAIN_DAYS",
-    "DEFINITION",
+    "BACK_DAYS",
     "OF_LAST_DAY",
     "OF_PERIOD",
     "PERIOD",
-    "AdvisedDay",
     "advice_of_day",
-    "carried",
-    "day_before",
     "days_due",
     "period_of",
     "print_advice",
-    "source_rows",
 ]

@@ -1,6 +1,6 @@
 -- Groups that were there at the end of a day, with their history.
 --
--- Reads: group_daily of the period, group_health and rounds of its last day, rebalance_churn, members and drift of the period.
+-- Reads: group_daily of the period, group_health and rounds of its last day, rebalance_churn and drift of the period.
 -- Parameters: $cluster, $day, $part, $parts (which part of the groups)
 -- (The newest row counts, also where it says that something is not known: max_by would take the last known value.)
 WITH
@@ -25,12 +25,6 @@ now AS (
   WHERE cluster = $cluster AND event_date = $day AND hash(group_id) % $parts = $part
   GROUP BY group_id
 ),
-matched AS (
-  SELECT group_id, max_by(matching_library, round) AS library
-  FROM drift
-  WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND verdict = 'identical'
-  GROUP BY group_id
-),
 open_verdicts AS (
   -- (`streaming.groups.UNEXPLAINED`)
   SELECT group_id, count(DISTINCT decision) AS judged,
@@ -40,25 +34,18 @@ open_verdicts AS (
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND verdict <> 'not_applicable'
   GROUP BY group_id
 ),
-of_decisions AS (
-  SELECT group_id, decision, count(DISTINCT member_id) FILTER (group_instance_id IS NOT NULL) AS static_members
-  FROM members
-  WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND NOT ended
-  GROUP BY ALL
-),
 newest_decision AS (
   SELECT group_id, arg_max_null(members, decision) AS members, arg_max_null(epoch_ms(record_time), decision) AS time_ms
   FROM rebalance_churn
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part
   GROUP BY group_id
-),
-newest AS (SELECT group_id, max_by(static_members, decision) AS static_members FROM of_decisions GROUP BY group_id)
-SELECT group_id, days, group_type, protocol_type, strategy, partitions, static_members, library,
+)
+SELECT group_id, days, group_type, protocol_type, strategy, partitions,
   coalesce(judged, 0) AS judged, coalesce(unexplained, 0) AS unexplained, nearest,
   CASE WHEN now.members = 0 AND newest_decision.members = 0 THEN time_ms END AS empty_since_ms,
   (SELECT max_by(offsets_retention_minutes, round) FROM rounds WHERE cluster = $cluster AND event_date = $day)
     AS offsets_retention_minutes
-FROM days LEFT JOIN now USING (group_id) LEFT JOIN matched USING (group_id) LEFT JOIN newest USING (group_id)
+FROM days LEFT JOIN now USING (group_id)
   LEFT JOIN newest_decision USING (group_id) LEFT JOIN open_verdicts USING (group_id)
 WHERE ended IS DISTINCT FROM true
 ORDER BY group_id

@@ -138,8 +138,6 @@ class Period:
         protocol_type: consumer, connect, ...; None when not known.
         strategy: Strategy at the end of the day; None without members.
         partitions: Subscribed partitions at the end of the day; None when not known.
-        static_members: Static members at the newest decision of the period; None without a decision.
-        library: Library and first release of its era that gives the newest assignment; None where none does.
         judged: Decisions of the period with a verdict.
         unexplained: Those of them that no known client gives.
         nearest: The library that came nearest to the last of these; None where there is none.
@@ -159,8 +157,6 @@ class Period:
     protocol_type: str | None = None
     strategy: str | None = None
     partitions: int | None = None
-    static_members: int | None = None
-    library: str | None = None
     judged: int = 0
     unexplained: int = 0
     nearest: str | None = None

@@ -1,10 +1,10 @@
-"""Members that leave and come back: `static_membership` and `session_timeout`.
+"""Members that leave and come back: `static_membership`.
 
 A dynamic member that restarts is a new member to the group, which rebalances when it leaves and when it is back. With a
 `group.instance.id` and the same session timeout neither would happen, if it is back in time (KIP-345). A member whose
 session expired comes back in the same way, but a static one would be gone for it, too. They differ in the
-cause of the first rebalance: `member_left` is proven to be a request, `member_silent` and `member_gone` may be either.
-So no event counts for both.
+cause of the first rebalance: `member_left` is proven to be a request, `member_silent` and `member_gone` may be either,
+and do not count.
 """
 
 from __future__ import annotations
@@ -19,14 +19,8 @@ from streaming.advice.period import Advice, MemberChange, Period, Rebalance
 STATIC_LEAST: Final = 4
 """Rebalances that would not have happened, from which on there is advice: two restarts."""
 
-SESSION_LEAST: Final = 3
-"""Returns of members that may have been expired, from which on there is advice."""
-
 _LEFT, _JOINED, _HANDOVER = "member_left", "member_joined", "handover"
 _UNPROVEN: Final = {"member_silent", "member_gone"}
-
-# Members that are gone around a proven leave are most likely part of the same restart: a rolling one takes minutes.
-_RESTART_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,48 +81,6 @@ def static_membership(period: Period) -> Advice | None:
         float(most),
         "rebalances",
         (("rebalances", str(total)), ("returns", str(len(used))), ("session_timeout_ms", str(timeout))),
-    )
-
-
-def session_timeout(period: Period) -> Advice | None:
-    """Members that are gone and back within their session timeout, where no request to leave is proven."""
-    leaves = [rebalance.time_ms for rebalance in period.rebalances if _LEFT in rebalance.causes]
-    back = [
-        one
-        for one in returns(period)
-        if _UNPROVEN & one.left.causes
-        and _LEFT not in one.left.causes
-        and all(abs(one.left.time_ms - leave) > _RESTART_MS for leave in leaves)
-    ]
-    if len(back) < SESSION_LEAST:
-        return None
-    timeout = max(one.member.session_timeout_ms or 0 for one in back)
-    longest = max(one.absent_ms for one in back)
-    cost = {
-        rebalance.decision
-        for one in back
-        for rebalance in (one.left, one.joined)
-        if rebalance.causes <= {*_UNPROVEN, _JOINED}
-    }
-    return Advice(
-        "session_timeout",
-        len(back),
-        "Compare these times with the starts of the processes. A process that was not restarted then pauses for longer "
-        "than its session timeout: raise `session.timeout.ms`, or remove the cause of the pauses (garbage collection, "
-        "a CPU limit, a machine that sleeps).",
-        f"{len(back)} times a member with a session timeout of at most {_s(timeout)} was gone, and one with the same "
-        f"client id and host was back within that time, after at most {_s(longest)}; no leave is proven within "
-        f"{_RESTART_MS // 60_000} minutes of them. They made {len(cost)} of {len(period.rebalances)} rebalances. A "
-        "member that was restarted looks the same in the log.",
-        "With a longer session timeout a member that has died is missed later: nobody reads its partitions until then. "
-        "It must lie within the broker's `group.max.session.timeout.ms`.",
-        float(len(cost)),
-        "rebalances",
-        (
-            ("rebalances", str(len(period.rebalances))),
-            ("session_timeout_ms", str(timeout)),
-            ("absent_ms", str(longest)),
-        ),
     )
 
 

@@ -15,18 +15,18 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from msgspec import convert
 
-from streaming.advice.due import DEFINITION, PERIOD
+from streaming.advice.due import PERIOD
 from streaming.advice.period import Advice, Period
-from streaming.advice.restarts import session_timeout, static_membership
+from streaming.advice.restarts import static_membership
 from streaming.advice.shape import abandoned, declare_clients, hot_partition, offsets_expire, too_many_members
-from streaming.advice.strategies import COOPERATIVE, cooperative, kip848, strategy
+from streaming.advice.strategies import COOPERATIVE, cooperative, strategy
 from streaming.tables import fetched_few, limited, table_named
 
 _FOLDER = Path(__file__).parent
 
 KINDS: Final = (
-    "static_membership", "session_timeout", "cooperative", "strategy", "too_many_members", "hot_partition", "kip848",
-    "offsets_expire", "declare_clients", "abandoned",
+    "static_membership", "cooperative", "strategy", "too_many_members", "hot_partition", "offsets_expire",
+    "declare_clients", "abandoned",
 )  # fmt: skip
 """Every kind of advice, in the order in which a group's are listed."""
 
@@ -34,23 +34,19 @@ KINDS: Final = (
 def advise(period: Period) -> list[Advice]:
     """Everything that holds for a group at the end of a day, at most one of each kind.
 
-    Where two would contradict each other, one is left out: a group that nobody is in gets no other advice; `strategy`
-    names what `cooperative` names; and `kip848`, under which clients have no strategy, is not advised beside a change
-    of the strategy.
+    Where two would contradict each other, one is left out: a group that nobody is in gets no other advice, and
+    `strategy` names what `cooperative` names.
     """
     if (gone := abandoned(period)) is not None:
         return [gone]
     stops = cooperative(period)
     other = strategy(period, only=None if stops is None else COOPERATIVE)
-    broker = kip848(period) if stops is None and other is None else None
     found = (
         static_membership(period),
-        session_timeout(period),
         stops,
         other,
         too_many_members(period),
         hot_partition(period),
-        broker,
         offsets_expire(period),
         declare_clients(period),
     )
@@ -93,7 +89,7 @@ def advice_of_day(
                     last = held.pop((period.group_id, advice.kind), None)
                     since = last["since"] if last is not None and _follows(day, last["event_date"]) else day
                     rows.append(_row(advice, cluster, period.group_id, day, since, period_days))
-    rows += [{**last, "event_date": day, "ended": True, "definition": DEFINITION} for _, last in sorted(held.items())]
+    rows += [{**last, "event_date": day, "ended": True} for _, last in sorted(held.items())]
     schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
     return pa.Table.from_pylist(rows, schema), groups
 
@@ -111,7 +107,6 @@ def _row(advice: Advice, cluster: str, group_id: str, day: date, since: date, pe
         "event_date": day,
         "ended": False,
         "since": since,
-        "definition": DEFINITION,
         "period_days": period_days,
         "details": [{"name": name, "value": value} for name, value in advice.details],
     }

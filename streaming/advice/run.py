@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
 
 from streaming.advice.due import PERIOD
-from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
 from streaming.terminal import counted, say, visible
 
@@ -28,20 +26,11 @@ WHERE $cluster IS NULL OR d.cluster = $cluster
 ORDER BY d.cluster
 """
 
-_ROUNDS = """
-SELECT cluster, min(round_time) AS first, max(round_time) AS newest FROM rounds
-WHERE round_time IS NOT NULL AND ($cluster IS NULL OR cluster = $cluster)
-  AND cluster NOT IN (SELECT cluster FROM advice_days)
-GROUP BY cluster ORDER BY cluster
-"""
-
 # A day is looked at an hour or so after its end; a silent cluster closes its last day a day later.
 _BEHIND = timedelta(days=2)
 
 
-def print_advice(
-    lake: str, console: Console, group: str | None = None, cluster: str | None = None, *, as_json: bool = False
-) -> None:
+def print_advice(lake: str, console: Console, group: str | None = None, cluster: str | None = None) -> None:
     """Print the advice that holds, the newest first, and what it rests on; where there is none, why.
 
     Args:
@@ -49,35 +38,27 @@ def print_advice(
         console: Where to print.
         group: Only this group; None for all.
         cluster: Only this cluster, by its name in the tables; None for all.
-        as_json: Print one JSON object: `lake`, `looked_at` by cluster, `advice`, `notes`; days in ISO 8601.
 
     Raises:
-        SetupError: There is no table in the lake.
         LakeUnreadableError: A table cannot be read.
     """
     reader = LakeReader(lake)
-    of_cluster = {"cluster": cluster}
-    looked, waiting = reader.rows(_LOOKED, of_cluster), reader.rows(_ROUNDS, of_cluster)
-    if not looked and not waiting:
-        where = "" if cluster is None else f" of the cluster {visible(cluster)}"
-        message = f"There are no rounds{where} in {lake}: name the lake with --lake, or start the job."
-        raise SetupError(message)
-    found = reader.rows(_ADVICE, {"group": group, **of_cluster})
-    notes = [*map(_note, looked), *map(_waits, waiting)]
-    of_group = {row["cluster"] for row in looked} if group is None else _clusters_of(reader, group, cluster)
-    if not of_group and group is not None:
-        where = "" if cluster is None else f" of the cluster {visible(cluster)}"
-        notes.insert(0, f"The tables have no day of the group {visible(group)}{where} yet: check the name.")
-    elif not found and not of_group.isdisjoint(row["cluster"] for row in looked):
-        notes.insert(0, "No rule found enough events in these days to advise anything.")
-    if as_json:
-        document = {"lake": lake, "looked_at": looked, "advice": found, "notes": notes}
-        console.out(json.dumps(document, indent=2, default=_iso), highlight=False)
-        return
+    found = reader.rows(_ADVICE, {"group": group, "cluster": cluster})
     for row in found:
         _show(row, console, with_cluster=len({one["cluster"] for one in found}) > 1)
-    for note in notes:
-        say(console, note)
+    looked = reader.rows(_LOOKED, {"cluster": cluster})
+    if not looked:
+        where = "" if cluster is None else f" of the cluster {visible(cluster)}"
+        said = (
+            f"No day{where} in {lake} was looked at yet: the maintenance does so once a day is over and has its "
+            "history. Another lake is named with --lake."
+        )
+        say(console, said)
+    elif not found:
+        where = "" if group is None else f" for the group {visible(group)}, if there is one"
+        say(console, f"No advice holds{where}: no rule found enough events in the days that were looked at.")
+    for row in looked:
+        say(console, _note(row))
 
 
 def _show(row: Mapping[str, Any], console: Console, *, with_cluster: bool) -> None:
@@ -105,25 +86,3 @@ def _note(row: Mapping[str, Any]) -> str:
             "maintenance runs (`evenkeel maintain`)."
         )
     return said
-
-
-def _waits(row: Mapping[str, Any]) -> str:
-    return (
-        f"{visible(row['cluster'])}: no day looked at yet. Rounds go from {row['first']:%Y-%m-%d %H:%M} to "
-        f"{row['newest']:%Y-%m-%d %H:%M} UTC, and the maintenance looks at a day once it is over and has its history."
-    )
-
-
-def _clusters_of(reader: LakeReader, group: str, cluster: str | None) -> set[str]:
-    """The clusters that have, or had, a group of this name."""
-    sql = (
-        "SELECT DISTINCT cluster FROM (SELECT cluster, group_id FROM group_daily UNION ALL SELECT cluster, group_id "
-        "FROM group_health_current) WHERE group_id = $group AND ($cluster IS NULL OR cluster = $cluster)"
-    )
-    return {row["cluster"] for row in reader.rows(sql, {"group": group, "cluster": cluster})}
-
-
-def _iso(value: object) -> str:
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)

@@ -1,4 +1,4 @@
-"""Other ways to assign: `cooperative`, `strategy` and `kip848`."""
+"""Other ways to assign: `cooperative` and `strategy`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,9 @@ COOPERATIVE_LEAST: Final = 3
 STRATEGY_LEAST: Final = 5
 """Decisions at which two strategies are compared, from which on there is advice."""
 
-KIP848_LEAST: Final = 5
-"""Rebalances of a classic group, from which on there is advice."""
-
 COOPERATIVE: Final = "cooperative-sticky"
 EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 """Strategies of Kafka's clients whose members stop reading for a rebalance."""
-
-# What the broker has in place of a strategy: `uniform` is sticky, too (KIP-848).
-_ON_SERVER: Final[Mapping[str, str]] = {
-    "range": "range", "roundrobin": "uniform", "sticky": "uniform", COOPERATIVE: "uniform"
-}  # fmt: skip
 
 # (The same sums in another order differ by less.)
 _NOTHING = 1e-9
@@ -104,37 +96,6 @@ def strategy(period: Period, only: str | None = None) -> Advice | None:
             ("strategy", name), ("decisions", str(count)), ("partitions_moved", str(ours_moved)),
             ("partitions_moved_other", str(ours_moved - moves)), ("imbalance", f"{ours_mean:.6f}"),
             ("imbalance_other", f"{theirs_mean:.6f}"),
-        ),
-    )  # fmt: skip
-
-
-def kip848(period: Period) -> Advice | None:
-    """Whether a classic group that rebalances often could leave assigning to the broker."""
-    classic = [one for one in period.rebalances if one.protocol in ("eager", "cooperative")]
-    assignor = _ON_SERVER.get(period.strategy or "")
-    if (
-        len(classic) < KIP848_LEAST
-        or assignor is None
-        or period.group_type != "classic"
-        or period.protocol_type != "consumer"
-    ):
-        return None
-    fits = "no library is known that gives the newest assignment"
-    if period.library is not None:
-        fits = f"the newest assignment is that of {period.library}, or of a client that behaves alike"
-    static = "not known" if period.static_members is None else str(period.static_members)
-    return Advice(
-        "kip848",
-        len(classic),
-        f"Consider `group.protocol=consumer` (KIP-848), with the broker's assignor {assignor}.",
-        f"{len(classic)} rebalances in the period, each of which waited for all members. {period.strategy} has a "
-        f"counterpart on the broker: {assignor}. Static members: {static}; they keep their ids. Library: {fits}.",
-        "One rolling restart. Not known: the clients' releases (Java needs 4.0), the broker's (4.0, and the new "
-        "protocol must be enabled), whether members subscribe by a pattern (the broker's patterns are RE2/J's), and "
-        "whether they use an interface that the new protocol lacks, such as a strategy of their own.",
-        details=(
-            ("assignor", assignor), ("strategy", period.strategy or ""), ("library", period.library or ""),
-            ("static_members", static),
         ),
     )  # fmt: skip
 

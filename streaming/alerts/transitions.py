@@ -102,7 +102,6 @@ class Transition:
         return {column.name: getattr(self, column.name) for column in table_named("alerts").columns}
 
 
-
 def transition_of(row: Mapping[str, Any]) -> Transition:
     """A transition as a reader of the table `alerts` gives it."""
     given = {field.name: row[field.name] for field in fields(Transition)}

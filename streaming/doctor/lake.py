@@ -61,7 +61,9 @@ def _fresh(settings: Settings) -> LookResult:
         "SELECT round_time, interval_ms FROM rounds_current WHERE cluster = $cluster", {"cluster": settings.cluster}
     )
     if not rows or rows[0]["round_time"] is None:
-        text = f"none of the cluster {settings.cluster} with a time: start probe and job, or correct the setting cluster"
+        text = (
+            f"none of the cluster {settings.cluster} with a time: start probe and job, or correct the setting cluster"
+        )
         return "warn", f"{text}."
     newest = rows[0]["round_time"]
     age = (datetime.now(UTC) - newest).total_seconds()

@@ -59,9 +59,7 @@ _MARK: Final[dict[CheckState, tuple[str, str]]] = {
 }
 
 
-def examine(
-    settings: Settings | EvenkeelError, console: Console, checks: Mapping[str, CheckFunction] = CHECKS
-) -> int:
+def examine(settings: Settings | EvenkeelError, console: Console, checks: Mapping[str, CheckFunction] = CHECKS) -> int:
     """Run all checks and print what they find; returns the exit code: 0, or 2 where something is wrong.
 
     Args:

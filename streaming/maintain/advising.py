@@ -1,6 +1,6 @@
 """Fills the tables of advice: finds the days that are due, reads what the rules need, commits the rows.
 
-What is due is a pure function of sums (`streaming.advice`); the lake is read only when history has changed.
+A day is looked at once, when it has its history; the lake is read only when history has changed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from streaming.advice import (
-    AGAIN_DAYS,
-    DEFINITION,
-    OF_LAST_DAY,
-    OF_PERIOD,
-    PERIOD,
-    AdvisedDay,
-    advice_of_day,
-    carried,
-    day_before,
-    days_due,
-    period_of,
-    source_rows,
-)
+from streaming.advice import BACK_DAYS, OF_LAST_DAY, OF_PERIOD, PERIOD, advice_of_day, days_due, period_of
 from streaming.maintain.pieces import Done
 from streaming.maintain.rollups import of_cluster, put
 from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, OpenedTable, limited, table_named
@@ -50,16 +37,12 @@ class Advised:
         day: The day.
         period: Days of the period that have figures, the oldest first.
         before: The day that was looked at before it; None for the first.
-        source_rows: Rows of its history, by which it was found due.
-        carried: The sum over the advice of the day before.
     """
 
     cluster: str
     day: date
     period: tuple[date, ...]
     before: date | None
-    source_rows: int
-    carried: int
 
 
 class Advising:
@@ -77,7 +60,7 @@ class Advising:
         self._opened = opened
         # A period must be whole: a day whose period has lost rows to retention is no longer looked at.
         kept = (keep_days[name] for name in (*OF_PERIOD, "group_health"))
-        self._back = min(AGAIN_DAYS, *(days - PERIOD for days in kept if days is not None))
+        self._back = min(BACK_DAYS, *(days - PERIOD for days in kept if days is not None))
         self._settled: tuple[int | None, ...] | None = None
 
     def work(self, today: Callable[[], date]) -> Iterator[Done]:
@@ -106,13 +89,10 @@ class Advising:
         looked = {
             "cluster": due.cluster,
             "event_date": due.day,
-            "definition": DEFINITION,
             "first_day": due.period[0],
             "period_days": len(due.period),
             "groups": groups,
             "advices": pc.sum(pc.invert(found["ended"])).as_py() or 0,
-            "source_rows": due.source_rows,
-            "carried": due.carried,
         }
         schema = pa.schema([field.remove_metadata() for field in table_named(_DAYS).arrow_schema])
         # `advice_days` comes last: it says that the day is done.
@@ -128,42 +108,25 @@ class Advising:
 
     def _find_due(self, today: date) -> list[Advised]:
         first = today - timedelta(days=self._back)
-        tables = [self._opened(name) for name in (_HISTORY, _ADVICE, _DAYS)]
+        tables = [self._opened(name) for name in (_HISTORY, _DAYS)]
         state = tuple(table.delta.version() if table.is_there else None for table in tables)
         if state == self._settled:
             return []
-        begin, again = first - timedelta(days=PERIOD), timedelta(days=AGAIN_DAYS)
-        history: dict[str, dict[date, int]] = defaultdict(dict)
-        for cluster, day, rows in self._asked(_HISTORY, begin, "event_date, sum(source_rows)::BIGINT"):
-            history[cluster][day] = rows
-        looked: dict[str, dict[date, AdvisedDay]] = defaultdict(dict)
-        columns = "event_date, max(source_rows), min(definition), max(carried)"
-        for cluster, day, *there in self._asked(_DAYS, date.min, columns):
-            looked[cluster][day] = AdvisedDay(*there)
-        sums: dict[str, dict[date, int]] = defaultdict(dict)
-        for (cluster, day), total in carried(self._rows_of(_ADVICE, begin - again, date.max)).items():
-            sums[cluster][day] = total
-        # Advice from before a long pause is still open, and the first day after it must end it.
-        paused = {day for name in history if (day := day_before(looked[name], first)) and day < begin - again}
-        for day in paused:
-            for (cluster, _), total in carried(self._rows_of(_ADVICE, day, day)).items():
-                sums[cluster][day] = total
+        begin = first - timedelta(days=PERIOD)
+        history: dict[str, list[date]] = defaultdict(list)
+        for cluster, day in self._asked(_HISTORY, begin, "DISTINCT cluster, event_date FROM asked"):
+            history[cluster].append(day)
+        last = dict(self._asked(_DAYS, date.min, "cluster, max(event_date) FROM asked GROUP BY cluster"))
         found = [
-            Advised(cluster, day, tuple(period_of(of, day)), before, source_rows(of, day), _sum(sums[cluster], before))
-            for cluster, of in sorted(history.items())
+            Advised(cluster, day, tuple(period_of(days, day)), last.get(cluster))
+            for cluster, days in sorted(history.items())
             # One at a time: the next one begins with what this one leaves.
-            for day in days_due(of, looked[cluster], sums[cluster], first)[:1]
-            for before in [day_before(looked[cluster], day)]
+            for day in days_due(days, last.get(cluster), first)[:1]
         ]
         self._settled = None if found else state
         return found
 
     def _asked(self, name: str, first: date, columns: str) -> list[tuple[Any, ...]]:
-        sql = f"SELECT cluster, {columns} FROM asked GROUP BY cluster, event_date"  # noqa: S608
         with limited() as connection:
             connection.register("asked", self._rows_of(name, first, date.max))
-            return connection.sql(sql).fetchall()
-
-
-def _sum(sums: Mapping[date, int], day: date | None) -> int:
-    return 0 if day is None else sums.get(day, 0)
+            return connection.sql(f"SELECT {columns}").fetchall()

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from streaming import advice
 from streaming.advice.period import Advice, GroupDay, MemberChange, Period, Produced, Rebalance, Tried
-from streaming.advice.restarts import SESSION_LEAST, STATIC_LEAST, returns
+from streaming.advice.restarts import STATIC_LEAST, returns
 from streaming.advice.rows import KINDS, advise
 from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, EMPTY_LEAST, HOT_LEAST, UNEXPLAINED_LEAST
-from streaming.advice.strategies import COOPERATIVE, COOPERATIVE_LEAST, KIP848_LEAST, STRATEGY_LEAST
+from streaming.advice.strategies import COOPERATIVE, COOPERATIVE_LEAST, STRATEGY_LEAST
 from streaming.groups import UNEXPLAINED
 
 DAY = date(2026, 3, 14)
@@ -36,7 +36,7 @@ def period(**changes: Any) -> Period:
     """An eager group of consumers of the classic protocol."""
     fields: dict[str, Any] = {
         "group_id": "g", "day": DAY, "days": days(), "group_type": "classic", "protocol_type": "consumer",
-        "strategy": "range", "partitions": 8, "static_members": 0, "library": "java:3.4",
+        "strategy": "range", "partitions": 8,
     }  # fmt: skip
     return Period(**(fields | changes))
 
@@ -87,11 +87,6 @@ def stops(count: int) -> dict[str, Any]:
     return {"rebalances": tuple(told)}
 
 
-def cooperative_rebalances(count: int) -> dict[str, Any]:
-    told = (replace(rebalance(number, number, "rejoined"), protocol="cooperative") for number in range(count))
-    return {"rebalances": tuple(told), "strategy": COOPERATIVE}
-
-
 def empty_for(hours: float, retention_hours: float = 20) -> dict[str, Any]:
     """A group whose last member was gone so long before the end of the day."""
     end = datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC) + timedelta(days=1)
@@ -104,11 +99,6 @@ def empty_for(hours: float, retention_hours: float = 20) -> dict[str, Any]:
 
 FIRES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "static_membership": (restarts(STATIC_LEAST // 2), restarts(STATIC_LEAST // 2 - 1)),
-    # (Six rebalances would also be enough for kip848.)
-    "session_timeout": (
-        {**restarts(SESSION_LEAST, "member_gone"), "group_type": None},
-        {**restarts(SESSION_LEAST - 1, "member_gone"), "group_type": None},
-    ),
     "cooperative": (stops(COOPERATIVE_LEAST), stops(COOPERATIVE_LEAST - 1)),
     "strategy": (
         {"tried": tried(STRATEGY_LEAST, ("range", 5, 0.5), ("sticky", 1, 0.5))},
@@ -119,7 +109,6 @@ FIRES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"days": (*days(3)[:1], *days(BEYOND_LEAST - 1, beyond=50_000.0, beyond_max=2))},
     ),
     "hot_partition": ({"produced": produced(hours=HOT_LEAST)}, {"produced": produced(hours=HOT_LEAST - 1)}),
-    "kip848": (cooperative_rebalances(KIP848_LEAST), cooperative_rebalances(KIP848_LEAST - 1)),
     "offsets_expire": (empty_for(hours=EMPTY_LEAST), empty_for(hours=EMPTY_LEAST - 0.5)),
     "declare_clients": (
         {"judged": 9, "unexplained": UNEXPLAINED_LEAST},
@@ -186,13 +175,6 @@ def test_the_handover_after_an_avoided_cooperative_rebalance_would_not_have_happ
     rebalances = sorted((*told["rebalances"], handover), key=lambda one: one.decision)
     found = advised(period(rebalances=tuple(rebalances), members=told["members"]))["static_membership"]
     assert found.saved == 5
-
-
-def test_members_that_are_gone_during_a_rolling_restart_are_not_taken_for_expired() -> None:
-    gone = restarts(4, "member_gone", every=60)
-    beside = [rebalance(10 * n + 7, 60 * n + 3, "member_left", left=("x",)) for n in range(4)]
-    rebalances = sorted((*gone["rebalances"], *beside), key=lambda one: one.decision)
-    assert "session_timeout" not in advised(period(rebalances=tuple(rebalances), members=gone["members"]))
 
 
 def test_the_seconds_that_cooperative_saves_are_the_unmoved_share_of_the_lower_bounds() -> None:
@@ -339,14 +321,8 @@ def test_no_advice_contradicts_another_whatever_happened(one: Period) -> None:
         assert list(found) == ["abandoned"]
     if {"cooperative", "strategy"} <= found.keys():
         assert dict(found["strategy"].details)["strategy"] == COOPERATIVE
-    if "kip848" in found:
-        assert found.keys().isdisjoint({"cooperative", "strategy"})
-    back = returns(one)
-    proven = {id(r) for r in back if "member_left" in r.left.causes and "member_gone" not in r.left.causes}
-    maybe = {id(r) for r in back if "member_gone" in r.left.causes and "member_left" not in r.left.causes}
-    assert proven.isdisjoint(maybe), "no event counts for static_membership and session_timeout"
     for kind, told in found.items():
-        if kind in ("static_membership", "session_timeout"):
+        if kind == "static_membership":
             assert told.events <= len(one.rebalances) * 2
             assert (told.saved or 0) <= len(one.rebalances)
         assert told.saved is None or told.saved >= 0

@@ -197,7 +197,7 @@ def add_events(lake: MadeLake) -> None:
         "advice",
         advice | {"group_id": "payments-audit"},
         advice | {"group_id": HOSTILE[1]},
-        advice | {"group_id": "mailer", "kind": "kip848", "saved": None, "unit": None},
+        advice | {"group_id": "mailer", "kind": "strategy", "saved": None, "unit": None},
     )
     lake.add(
         "advice_days",

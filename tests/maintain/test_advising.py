@@ -11,7 +11,7 @@ import pytest
 
 from streaming.maintain import Done, Maintainer
 from streaming.maintain import advising as module
-from streaming.tables import ADVICE_TABLES, DeltaLake, LakeReader
+from streaming.tables import ADVICE_TABLES, DeltaLake, LakeReader, OpenedTable
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
 from tests.maintain.build import HOUR_MS, TODAY, Writer, at, rows_of
@@ -146,15 +146,15 @@ def test_advice_ends_when_its_events_have_left_the_period(advised: DeltaLake) ->
 def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = module.Advising._put
+    put = module.put
 
-    def killed(self: module.Advising, name: str, *rest: Any) -> int:
-        if name == "advice_days":
+    def killed(opened: OpenedTable, *rest: Any) -> int:
+        if opened.table.name == "advice_days":
             raise KeyboardInterrupt
-        return put(self, name, *rest)
+        return put(opened, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.Advising, "_put", killed)
+        patch.setattr(module, "put", killed)
         with pytest.raises(KeyboardInterrupt):
             maintain(lake)
     assert LakeReader(lake.root).count("advice_days") == 0
@@ -165,22 +165,6 @@ def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
         shutil.rmtree(lake.path(name))
     maintain(lake)
     assert {name: rows_of(lake, name) for name in ALL} == found, "rebuilt"
-
-
-@pytest.mark.nightly
-def test_a_late_row_has_its_days_looked_at_again_and_those_that_follow_from_them(advised: DeltaLake) -> None:
-    lake = advised
-    writer = Writer(lake)
-    writer.batch = 20_000
-    # On the day before there were as many: so the advice holds since then.
-    writer.append("rebalance_churn", *(stopped(4, number) for number in range(10, 13)))
-    maintain(lake)
-    late = told(lake)
-    assert late == [*expected(4, 4), *[(*row[:4], day_of(4), 6, 9.0) for row in expected(3, 1)]]
-    for name in ALL:
-        shutil.rmtree(lake.path(name))
-    maintain(lake)
-    assert told(lake) == late
 
 
 @pytest.mark.nightly

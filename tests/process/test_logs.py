@@ -101,9 +101,9 @@ def test_the_logs_of_up_are_this_users_alone_and_a_second_up_is_refused(tmp_path
     logs = tmp_path / "lake" / "_logs" / "mine"
     before = os.umask(0o022)
     try:
-        with hold_logs(logs):
-            with pytest.raises(SetupError, match=r"^Another evenkeel up of this cluster runs"), hold_logs(logs):
-                pass
+        another = pytest.raises(SetupError, match=r"^Another evenkeel up of this cluster runs")
+        with hold_logs(logs), another, hold_logs(logs):
+            pass
     finally:
         os.umask(before)
     with hold_logs(logs):

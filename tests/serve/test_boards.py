@@ -201,7 +201,7 @@ def test_advice_is_filtered_by_group_and_kind(boards: Served) -> None:
     assert everything.count("<article") == 3
     assert "It would have saved 1.5 partition-seconds in 7 days." in everything
     assert "How much it would have saved in 7 days is unknown." in everything
-    assert shown(boards, "/advice?kind=kip848").count("<article") == 1
+    assert shown(boards, "/advice?kind=strategy").count("<article") == 1
     assert shown(boards, "/advice?group=AUDIT").count("<article") == 1
     assert "No advice matches" in shown(boards, "/advice?group=nobody")
 

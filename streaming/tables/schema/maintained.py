@@ -160,7 +160,6 @@ PARTITION_HOURLY: Final = Table(
 )  # fmt: skip
 
 _DAY: Final = Column("event_date", DATE, "The day, UTC, the last of the period looked at; partitions the table")
-_DEFINITION: Final = Column("definition", INT, "Version of the rules by which the row was computed")
 
 ADVICE: Final = Table(
     "advice",
@@ -171,12 +170,11 @@ ADVICE: Final = Table(
         Column(
             "kind",
             STRING,
-            "static_membership, session_timeout, cooperative, strategy, too_many_members, hot_partition, kip848, offsets_expire, declare_clients, abandoned (advice.md)",
+            "static_membership, cooperative, strategy, too_many_members, hot_partition, offsets_expire, declare_clients, abandoned (advice.md)",
         ),
         _DAY,
         Column("ended", BOOLEAN, "It no longer holds; the row has the figures of the last day on which it did"),
         Column("since", DATE, "First day at whose end it has held without a break"),
-        _DEFINITION,
         Column("period_days", INT, "Days of the period that have figures; at most seven"),
         Column("events", LONG, "Rebalances, decisions, hours or days that it rests on; which, says the evidence"),
         Column(
@@ -201,17 +199,10 @@ ADVICE_DAYS: Final = Table(
     (
         CLUSTER,
         _DAY,
-        _DEFINITION,
         Column("first_day", DATE, "First day of the period that has figures"),
         Column("period_days", INT, "Days of the period that have figures; at most seven"),
         Column("groups", INT, "Groups that were looked at"),
         Column("advices", INT, "Advice that holds at the end of the day"),
-        Column(
-            "source_rows", LONG, "Sum of group_daily.source_rows of the period; another sum has the day computed again"
-        ),
-        Column(
-            "carried", LONG, "A sum over the advice of the day before, which has the day computed again when it differs"
-        ),
     ),
     key=("cluster",),
     newest_by=("event_date",),

@@ -125,8 +125,8 @@ def topics(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
     lake.add(
         "advice",
         of_group | {"kind": "cooperative", "event_date": day - 1, "ended": False},
-        of_group | {"kind": "kip848", "event_date": day - 2, "ended": False},
-        of_group | {"kind": "kip848", "event_date": day - 1, "ended": True},
+        of_group | {"kind": "strategy", "event_date": day - 2, "ended": False},
+        of_group | {"kind": "strategy", "event_date": day - 1, "ended": True},
     )
     served = serve_over(tmp_path, lake)
     served.poll()
