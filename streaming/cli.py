@@ -390,16 +390,14 @@ def backtest(
         Path | None, typer.Argument(metavar="RULES", help="A rules file to try beside today's; default: today's alone.")
     ] = None,
     since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far back, as 30d or 12h.")] = "30d",
-    group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only this group.")] = None,
     lake: LakeOption = None,
     cluster: ClusterOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per transition.")] = False,
 ) -> None:
     """Say when rules would have fired in the past, for whom and for how long (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
     from streaming.backtest import print_backtest  # noqa: PLC0415
 
-    print_backtest(settings, _console(), rules, since, group=group, as_json=as_json)
+    print_backtest(settings, _console(), rules, since)
 
 
 @app.command()

@@ -123,7 +123,7 @@ ROOMS = {
     ),
     "streaming.backtest": room(
         "rich",
-        "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal streaming.times",
+        "streaming.alerts streaming.config streaming.exceptions streaming.terminal streaming.times",
     ),
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +14,6 @@ from streaming.alerts import Transition, load_rules
 from streaming.backtest.replay import Occurrence, Replay, replay
 from streaming.config import Settings, rules_file, span_ms
 from streaming.exceptions import SetupError
-from streaming.tables import LakeReader
 from streaming.terminal import counted, printable, say, visible
 from streaming.times import utc
 
@@ -24,15 +21,7 @@ from streaming.times import utc
 _MOST_NAMED = 3
 
 
-def print_backtest(
-    settings: Settings,
-    console: Console,
-    rules: Path | None,
-    since: str,
-    *,
-    group: str | None = None,
-    as_json: bool = False,
-) -> None:
+def print_backtest(settings: Settings, console: Console, rules: Path | None, since: str) -> None:
     """Replay rules over the past and print what they would have done.
 
     Args:
@@ -40,11 +29,9 @@ def print_backtest(
         console: Where to print.
         rules: A rules file to try beside today's; None replays today's alone.
         since: How far back: 30d, 12h.
-        group: Only occurrences of this group.
-        as_json: Print one line of JSON per transition.
 
     Raises:
-        SetupError: There is no round, or no row of the group, or an argument is wrong.
+        SetupError: There is no round, or an argument is wrong.
         RulesError: A rule is wrong.
         LakeUnreadableError: A table cannot be read.
     """
@@ -68,42 +55,10 @@ def print_backtest(
             "--lake, and the cluster with --cluster."
         )
         raise SetupError(message)
-    if group is not None and not any(one.fired.group_id == group for of in done.values() for one in of.occurrences):
-        _must_be_there(settings, group)
-    if as_json:
-        for which, one in done.items():
-            for transition in one.transitions:
-                if group is None or transition.group_id == group:
-                    console.out(json.dumps(_transition_row(which, transition)), highlight=False)
-        return
-    _show(done, console, group, files)
+    _show(done, console, files)
 
 
-def _must_be_there(settings: Settings, group: str) -> None:
-    """Raise where no table has a row of the group: its name may be wrong, and nothing found would read as all well."""
-    sql = (
-        "SELECT 1 FROM (SELECT cluster, group_id FROM group_health UNION ALL SELECT cluster, group_id FROM drift) "
-        "WHERE cluster = $cluster AND group_id = $group LIMIT 1"
-    )
-    if not LakeReader(settings.lake).rows(sql, {"cluster": settings.cluster, "group": group}):
-        message = (
-            f"There is no row of the group {visible(group)} of the cluster {visible(settings.cluster)} in "
-            f"{settings.lake}: check its name, and name its cluster with --cluster."
-        )
-        raise SetupError(message)
-
-
-def _transition_row(which: str, transition: Transition) -> dict[str, Any]:
-    row = transition.row()
-    times = {name: utc(row[name]).isoformat() for name in ("since", "round_time")}
-    names = (
-        *("rule", "severity", "group_id", "topic", "partition", "state", "from_state", "since", "round_time", "round"),
-        *("value", "message", "alert_id", "transition_id"),
-    )
-    return {"rules": which, **{name: times.get(name, row[name]) for name in names}}
-
-
-def _show(done: Mapping[str, Replay], console: Console, group: str | None, files: Mapping[str, Path]) -> None:
+def _show(done: Mapping[str, Replay], console: Console, files: Mapping[str, Path]) -> None:
     newest = next(iter(done.values()))
     assert newest.first is not None  # noqa: S101 - the caller has seen a round
     assert newest.last is not None  # noqa: S101
@@ -120,7 +75,7 @@ def _show(done: Mapping[str, Replay], console: Console, group: str | None, files
     table.add_column("most often for")
     names = list(dict.fromkeys(rule.name for one in done.values() for rule in one.rules))
     for name in names:
-        of_rule = {which: _of(one, name, group) for which, one in done.items()}
+        of_rule = {which: _of(one, name) for which, one in done.items()}
         table.add_row(*_cells(name, of_rule, done))
     console.print(table)
     for which, one in done.items():
@@ -133,10 +88,8 @@ def _show(done: Mapping[str, Replay], console: Console, group: str | None, files
             )
 
 
-def _of(done: Replay, name: str, group: str | None) -> list[Occurrence]:
-    return [
-        one for one in done.occurrences if one.fired.rule == name and (group is None or one.fired.group_id == group)
-    ]
+def _of(done: Replay, name: str) -> list[Occurrence]:
+    return [one for one in done.occurrences if one.fired.rule == name]
 
 
 def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping[str, Replay]) -> list[str]:

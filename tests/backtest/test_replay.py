@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
@@ -242,9 +241,9 @@ def test_how_a_month_is_cut_into_chunks_changes_nothing(
     assert replayed(month, 97) == sorted(was, key=lambda row: row[:4])
 
 
-def printed(month: Month, *arguments: Any, **options: Any) -> str:
+def printed(month: Month, rules: Path | None, since: str) -> str:
     out = io.StringIO()
-    print_backtest(month.settings, Console(file=out, width=250), *arguments, **options)
+    print_backtest(month.settings, Console(file=out, width=250), rules, since)
     return out.getvalue()
 
 
@@ -261,13 +260,6 @@ def test_rules_are_shown_beside_todays(recorded: tuple[Month, list[tuple[Any, ..
     assert today == sum(row[1] == "lag" and row[3] == "firing" for row in was)
     assert 0 < given < today
     assert "Not replayed (today): silence." in said
-
-
-def test_json_is_a_line_per_transition(recorded: tuple[Month, list[tuple[Any, ...]]]) -> None:
-    month, was = recorded
-    lines = [json.loads(line) for line in printed(month, None, "400d", as_json=True).splitlines()]
-    assert len(lines) == len(was)
-    assert {line["transition_id"] for line in lines} == {row[8] for row in was}
 
 
 def test_a_time_that_is_none_is_said_in_one_sentence(recorded: tuple[Month, list[tuple[Any, ...]]]) -> None:
@@ -328,17 +320,10 @@ def test_an_alert_that_fires_when_the_period_begins_ends_when_it_ended(tmp_path:
     )
 
 
-def test_a_group_and_a_cluster_that_are_not_there_are_no_quiet_ones(
-    recorded: tuple[Month, list[tuple[Any, ...]]],
-) -> None:
-    month = recorded[0]
-    with pytest.raises(SetupError, match="There is no row of the group ordres of the cluster c in "):
-        printed(month, None, "400d", group="ordres")
-    elsewhere = month.settings.model_copy(update={"cluster": "nowhere"})
+def test_a_cluster_that_is_not_there_is_no_quiet_one(recorded: tuple[Month, list[tuple[Any, ...]]]) -> None:
+    elsewhere = recorded[0].settings.model_copy(update={"cluster": "nowhere"})
     with pytest.raises(SetupError, match="There is no round of the cluster nowhere in "):
         print_backtest(elsewhere, Console(file=io.StringIO()), None, "400d")
-    # A group that has rows, and for which nothing fired, is there.
-    assert "drift" in printed(month, None, "400d", group="g0")
 
 
 @pytest.mark.nightly
