@@ -220,6 +220,7 @@ def put(opened: OpenedTable, day: date, rows: pa.Table, where: str) -> int:
         rows: The new rows, all columns.
         where: Which rows of the day they replace, as SQL.
     """
+    opened.refresh()  # it may have been created a moment ago
     if rows.num_rows or opened.files((day, day)):
         write_deltalake(
             opened.delta,

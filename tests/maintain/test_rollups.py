@@ -14,7 +14,7 @@ import pytest
 from streaming.history import DEFINITION
 from streaming.maintain import Done, Maintainer, MaintenanceError
 from streaming.maintain import rollups as module
-from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader
+from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader, OpenedTable
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
 from tests.examples import examples
@@ -101,15 +101,15 @@ def test_an_hour_that_gets_a_late_row_is_computed_again_and_the_one_after_it(lak
 @pytest.mark.nightly
 def test_a_failure_between_the_two_tables_leaves_the_hour_due(lake: DeltaLake, monkeypatch: pytest.MonkeyPatch) -> None:
     now = some_hours(lake)
-    put = module.RollUps._put
+    put = module.put
 
-    def killed(self: module.RollUps, name: str, *rest: Any) -> int:
-        if name == "group_hourly":
+    def killed(opened: OpenedTable, *rest: Any) -> int:
+        if opened.table.name == "group_hourly":
             raise KeyboardInterrupt
-        return put(self, name, *rest)
+        return put(opened, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.RollUps, "_put", killed)
+        patch.setattr(module, "put", killed)
         with pytest.raises(KeyboardInterrupt):
             maintain(lake, now)
     assert LakeReader(lake.root).count("partition_hourly") > 0
