@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from streaming.exceptions import SetupError
 
-KAFKA_SECRETS = ("sasl_password", "ssl_password", "proxy_url")
+KAFKA_SECRETS = ("sasl_password", "ssl_password")
 """Settings of the connection that are passed in files and in the environment only."""
 
 
@@ -71,11 +70,7 @@ _CLIENT_SETTINGS = frozenset(
     }
 )
 
-_PROXY_SCHEMES = ("http", "socks5", "socks5h")
-
 _PROXIES = ("proxy_url", "socks5_proxy")
-
-_NO_PROXY = f"it must read SCHEME://HOST:PORT, with {', '.join(_PROXY_SCHEMES)} for SCHEME"
 
 
 class Section(BaseModel):
@@ -101,10 +96,7 @@ class KafkaSettings(Section):
         ssl_password_file: File whose content, stripped, is that password.
         ssl_check_hostname: Whether the brokers' host names are verified.
         request_timeout_ms: A request without an answer fails after this time.
-        proxy_url: Proxy on the way to the brokers, `http://`, `socks5://` or `socks5h://`; it may contain a login, so
-            `proxy_url_file` or the environment is the better place.
-        proxy_url_file: File whose content, stripped, is that URL.
-        client: Any further kafka-python client setting, by its own name; no secret.
+        client: Any further kafka-python client setting, by its own name; no secret. `proxy_url` is one of them.
     """
 
     bootstrap_servers: str = "localhost:9092"
@@ -120,8 +112,6 @@ class KafkaSettings(Section):
     ssl_password_file: Path | None = None
     ssl_check_hostname: bool = True
     request_timeout_ms: int = 30_000
-    proxy_url: SecretStr | None = None
-    proxy_url_file: Path | None = None
     client: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("client")
@@ -133,32 +123,24 @@ class KafkaSettings(Section):
                 told = name if name.isidentifier() else "…"  # (what is no name could be a secret by mistake)
                 message = (
                     f"{told} is not allowed here: it is not a setting of kafka-python's clients, or it would show a "
-                    "secret in plans; secrets go into sasl_password_file, ssl_password_file, proxy_url_file or the "
-                    "environment"
+                    "secret in plans; secrets go into sasl_password_file, ssl_password_file or the environment"
                 )
                 raise ValueError(message)
             if any("@" in text and ("://" in text or name in _PROXIES) for text in _texts(value)):
-                message = f"{name} would show a login in plans: use proxy_url_file, or proxy_url in the environment"
+                message = f"{name} would show a login in plans: use a proxy that asks for none"
                 raise ValueError(message)
         return client
-
-    @field_validator("proxy_url")
-    @classmethod
-    def _check_proxy(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not _is_proxy(url.get_secret_value()):
-            raise ValueError(_NO_PROXY)
-        return url
 
     @property
     def has_proxy(self) -> bool:
         """Whether the brokers are reached through a proxy."""
-        return bool(self.proxy_url or self.proxy_url_file or any(self.client.get(name) for name in _PROXIES))
+        return any(self.client.get(name) for name in _PROXIES)
 
     def client_config(self) -> dict[str, Any]:
         """Arguments of a kafka-python client, secrets in the clear: for a constructor, never for a log.
 
         Raises:
-            SetupError: A secret's file cannot be read, or does not contain text, or not a proxy's URL.
+            SetupError: A secret's file cannot be read, or does not contain text.
         """
         config: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap_servers.split(","),
@@ -176,11 +158,6 @@ class KafkaSettings(Section):
                     config[name] = str(path)
             if password := secret_of(self.ssl_password, self.ssl_password_file):
                 config["ssl_password"] = password
-        if url := secret_of(self.proxy_url, self.proxy_url_file):
-            if not _is_proxy(url):
-                message = f"What {self.proxy_url_file} contains is not a proxy: {_NO_PROXY}."
-                raise SetupError(message)
-            config["proxy_url"] = url
         return config | self.client
 
     def public(self) -> dict[str, Any]:
@@ -192,7 +169,7 @@ class KafkaSettings(Section):
         """Add the secrets of this process's environment to the values of `public`.
 
         Called by the job's tasks: secrets are passed by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
-        `EVENKEEL_KAFKA__SSL_PASSWORD`, `EVENKEEL_KAFKA__PROXY_URL`) or as files, never through Spark.
+        `EVENKEEL_KAFKA__SSL_PASSWORD`) or as files, never through Spark.
 
         Args:
             public: The values of `public`.
@@ -224,15 +201,6 @@ def secret_of(value: SecretStr | None, path: Path | None) -> str | None:
     except UnicodeDecodeError:
         message = f"The file {path} with a secret is not text: it must be UTF-8."
     raise SetupError(message)
-
-
-def _is_proxy(url: str) -> bool:
-    """Whether kafka-python can use it; its error for one it cannot use would quote the login in it."""
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in _PROXY_SCHEMES and bool(parts.hostname) and parts.port is not None
-    except ValueError:
-        return False
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -47,7 +47,10 @@ def test_a_secrets_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
         ({"sasl_plain_password": "hunter2"}, "sasl_plain_password is not allowed here"),
         ({"sasl_jaas_config": 'required password="hunter2";'}, "sasl_jaas_config is not allowed here"),
         ({"sasl_mechansim": "hunter2"}, "sasl_mechansim is not allowed here"),
-        ({"proxy_url": "http://me:hunter2@proxy:3128"}, "proxy_url would show a login in plans: use proxy_url_file"),
+        (
+            {"proxy_url": "http://me:hunter2@proxy:3128"},
+            "proxy_url would show a login in plans",
+        ),
         ({"socks5_proxy": "me:hunter2@proxy:1080"}, "socks5_proxy would show a login"),
         ({"client_id": ["x", {"y": "jdbc://me:hunter2@db"}]}, "client_id would show a login"),
     ],
@@ -72,30 +75,6 @@ def test_what_may_stand_among_the_further_client_settings_is_what_the_jobs_clien
         *("partition_assignment_strategy", "sasl_oauth_token_provider", "sasl_plain_password", "selector"),
         *("session_timeout_ms", "ssl_context", "ssl_password", "value_deserializer"),
     ]
-
-
-def test_a_proxys_login_reaches_the_client_and_no_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    url = "socks5://me:hunter2@proxy:1080"
-    (tmp_path / "proxy").write_text(url + "\n")
-    for kafka in (KafkaSettings(proxy_url=url), KafkaSettings(proxy_url_file=tmp_path / "proxy")):
-        assert kafka.has_proxy
-        assert "hunter2" not in repr(kafka) + json.dumps(kafka.public())
-        monkeypatch.setenv("EVENKEEL_KAFKA__PROXY_URL", "socks5://placeholder:1")  # the export is undone after the test
-        kafka.export_secrets()
-        assert KafkaSettings.from_public(kafka.public()).client_config()["proxy_url"] == url
-
-
-@pytest.mark.parametrize("url", ["me:hunter2@proxy:1080", "ftp://me:hunter2@proxy:1", "http://me:hunter2@[proxy:1"])
-def test_a_proxy_that_the_client_would_quote_in_an_error_is_refused_unquoted(
-    url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "proxy").write_text(url)
-    with pytest.raises(SetupError, match=r"proxy contains is not a proxy: it must read SCHEME://HOST:PORT") as in_file:
-        KafkaSettings(proxy_url_file=tmp_path / "proxy").client_config()
-    monkeypatch.setenv("EVENKEEL_KAFKA__PROXY_URL", url)
-    with pytest.raises(SetupError, match=r"kafka\.proxy_url is wrong: .*it must read SCHEME://HOST:PORT") as given:
-        load_settings()
-    assert "hunter2" not in f"{in_file.value}{given.value}"
 
 
 def test_without_a_bus_the_watched_cluster_holds_the_two_topics(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def test_strategies_and_clients_are_left_to_the_file_which_the_probe_reads_again
 
 def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:
     secrets = {secret_variable(name, section) for section in ("kafka", "bus") for name in kafka_settings.KAFKA_SECRETS}
-    assert len(secrets) == 6
+    assert len(secrets) == 4
     assert secrets <= set(SERVER.without)
     assert not any(secrets & set(program.without) for program in (PROBE, JOB))
 
