@@ -75,22 +75,12 @@ _INCIDENTS: Final[Mapping[str, _Incident]] = {
 # Every request opens an incident or rings, and the plug-in cannot name an open one: an end would ring once more.
 _ONLY_OPENS: Final = frozenset({"betterstack", "lfg", "spike"})
 
-# No incidents, but an identity that keeps the states of one alert together.
-_THREADS: Final[Mapping[str, str]] = {
-    "bark": "notification_id",  # the notification is replaced
-    "barks": "notification_id",
-    "gchat": "thread_key",  # the answers go to the first message's thread
-    "hassio": "nid",  # the notification is replaced
-    "hassios": "nid",
-}
 
-
-def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dict[str, Any] | None:
+def arguments_of(schema: str, message: Message) -> dict[str, Any] | None:
     """A plug-in's arguments for a message, in addition to those of its URL; None for one that is not to be sent.
 
     Args:
         schema: Schema of the target's URL, in lower case.
-        given: Arguments from the URL.
         message: The message.
     """
     if message.incident is None:
@@ -102,13 +92,9 @@ def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dic
         if message.act == GOES_ON:
             return None
         return {service.key: message.incident, "action": service.closes if message.act == CLOSES else service.opens}
-    if schema in _THREADS:
-        return {_THREADS[schema]: given.get(_THREADS[schema]) or message.incident}
-    if schema == "jira":
-        # The plug-in closes only what the same object opened, by an id that it keeps in memory; otherwise it sends
-        # nothing and reports success. So each state is an alert of its own, recognisable by its entity.
-        return {"action": "new", "entity": message.incident}
-    return {}
+    # Jira's plug-in closes only what the same object opened, by an id that it keeps in memory; otherwise it sends
+    # nothing and reports success. So each state is an alert of its own.
+    return {"action": "new"} if schema == "jira" else {}
 
 
 # U+200B, as the libraries of chat services put it into "@everyone". It is invisible, and no name can contain one of its
@@ -204,7 +190,7 @@ class DeliveryTarget:
 
     def send(self, message: Message) -> AttemptOutcome:
         """Send a message, once."""
-        found = arguments_of(self._schema, self._given, message)
+        found = arguments_of(self._schema, message)
         if found is None:
             return AttemptOutcome("its incident goes on there, or can only be opened", 0, unsent=True)
         began = time.monotonic()

@@ -84,19 +84,6 @@ def test_the_alert_of_jira_is_not_silently_left_out() -> None:
     opened, closed = _life("jira://apikey1234", severity="info")
     assert opened["message"].startswith("[firing] lag: billing")
     assert closed["message"].startswith("[resolved] lag: billing")
-    assert opened["entity"] == closed["entity"] == _ALERT
-
-
-def test_the_states_of_an_alert_stay_together_where_a_service_has_threads() -> None:
-    first, last = _life("gchat://workspace/key/token")
-    assert first["thread"] == last["thread"] == {"thread_key": _ALERT}
-    first, last = _life("gchat://workspace/key/token/mine")
-    assert first["thread"] == last["thread"] == {"thread_key": "mine"}
-    first, last = _life("hassio://hass.example/accesstoken")
-    assert first["notification_id"] == last["notification_id"] == _ALERT
-    assert first["title"] != last["title"]
-    first, last = _life("barks://bark.example/devicekey")
-    assert first["id"] == last["id"] == _ALERT
 
 
 def test_a_test_message_belongs_to_no_incident_of_an_alert() -> None:
