@@ -49,12 +49,8 @@ def file_values() -> dict[str, Any]:
         message = (
             f"The settings file {printable(str(place))} cannot be read ({why}): give this user read access, or move it."
         )
-    except UnicodeDecodeError as error:
-        message = f"{printable(str(path))} is not valid TOML: byte {error.start} is not UTF-8."
-    except tomllib.TOMLDecodeError as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         message = f"{printable(str(path))} is not valid TOML: {printable(str(error))}."
-    except RecursionError:
-        message = f"{printable(str(path))} is not valid TOML: it is nested too deeply."
     raise SetupError(message) from None
 
 

@@ -43,12 +43,10 @@ def maintain(settings: Settings, console: Console, *, with_spark: bool = False, 
         only_one(MAINTAINER, lake, None) as check,
         delta_spark(master, lake) if with_spark else nullcontext() as engine,
     ):
-        done = []
         for piece in maintainer_of(settings, engine=engine, report=report).work():
             check()
             say(console, line_of(piece))
-            done.append(piece)
-        say(console, _summary(done))
+        say(console, "Nothing else is due.")
 
 
 def line_of(done: Done) -> str:
@@ -68,13 +66,3 @@ def line_of(done: Done) -> str:
             if done.size:
                 text += f", {decimal(done.size)}"
     return f"{done.table:<18} {text} ({done.seconds:.1f} s)"
-
-
-def _summary(done: list[Done]) -> str:
-    files, rows = (
-        sum(getattr(one, of) for one in done if one.what == what)
-        for what, of in (("compaction", "files"), ("retention", "rows"))
-    )
-    parts = [f"{counted(files, 'file')} joined", f"{counted(rows, 'row')} past their retention deleted"]
-    parts.append(f"{decimal(sum(one.size for one in done))} of disk freed")
-    return f"Done in {sum(one.seconds for one in done):.1f} s: {', '.join(parts)}."
