@@ -17,7 +17,7 @@ from tests.job.source.fake_reader import FakeReader, both
 
 TOPICS = "topics.txt"
 
-_PARTITIONS = {"log": 50, "events": 4, "rounds": 1}
+PARTITIONS = {"log": 50, "events": 4, "rounds": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +94,13 @@ ROUNDS = sum(record.topic == "rounds" for record in RECORDS) // 2
 
 _NAMES = {"log": "__consumer_offsets", "events": "evenkeel.events", "rounds": "evenkeel.rounds"}
 
-_LOG_PARTITIONS = 50
-
 
 class CompactedTopics(FakeReader):
     """Topics with `e2e.topics.Record`s."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         super().__init__()
-        self.create(_NAMES["log"], _LOG_PARTITIONS)
+        self.create(_NAMES["log"], PARTITIONS["log"])
         for record in records:
             offset = self.append(_NAMES[record.topic], record.partition, record.value, record.key, record.time)
             assert offset == record.offset

@@ -3,6 +3,7 @@ release's results from them.
 
     topics.txt      the raw records of the offsets log, the events and the rounds
     streams.txt     the source's packed inputs per key and round, and the resulting rows
+    lake.txt        the lake and the checkpoint of a job that has read the first half of the topics
 
 Run it from the checkout. The files are what users of a release have: they are recorded once per release, beside the
 older ones, and never to make a failing test pass. `python -m tests.e2e.record_data rows` only records the rows of
@@ -20,11 +21,13 @@ from pathlib import Path
 
 from streaming.config import Settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
+from streaming.job.run import run
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
+from tests.e2e.carried import LAKE, first_half, packed_lake, restore, settings_on
 from tests.e2e.compacting import TOPICS, dump_topics
 from tests.e2e.lakes import write_packed
 from tests.e2e.recording import record, settings_for
@@ -59,9 +62,13 @@ def _record(folder: Path) -> dict[str, int]:
         record(broker.bootstrap, folder / "play", lambda: None, _STORIES, _SECONDS)
         live = settings_for(broker.bootstrap, folder / "lake", max_rounds=1)
         records = list(dump_topics(live))
+        half = settings_on(broker.bootstrap, "half", folder / "half")
+        restore(half, first_half(records))
+        run(half, available_now=True)
         return {
             TOPICS: write_packed(TOPICS, _RELEASE, _ORIGIN, (record.line() for record in records)),
             STREAMS: write_streams(_RELEASE, _ORIGIN, [_with_rows(stream) for stream in _streams(live)]),
+            LAKE: write_packed(LAKE, _RELEASE, _ORIGIN, packed_lake(folder / "half")),
         }
 
 

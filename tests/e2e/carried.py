@@ -1,0 +1,85 @@
+"""What a user of a release has when the next one is installed: a lake and its checkpoint, half way through topics.
+
+The recorded topics are written to a broker again, record by record, with their offsets and times.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
+from tests.e2e.compacting import PARTITIONS, Record, names
+from tests.e2e.recording import CLUSTER
+
+__all__ = ["LAKE", "first_half", "packed_lake", "restore", "settings_on", "unpack_lake"]
+
+LAKE = "lake.txt"
+
+_IDENTITY = re.compile(r'"(cluster_id|topics)": ?("[^"]*"|\{[^}]*\})')
+"""In a query's offsets: Kafka's ids of the cluster and of the topics, which no other broker has."""
+
+
+def first_half(records: list[Record]) -> list[Record]:
+    """The records up to the close of a round in the middle."""
+    closed = [record for record in records if record.topic == "rounds" and record.offset % 2]
+    end = closed[len(closed) // 2]
+    return [
+        record
+        for record in records
+        if (record.offset <= end.offset if record.topic == "rounds" else record.time <= end.time)
+    ]
+
+
+def settings_on(bootstrap: str, unique: str, lake: Path) -> Settings:
+    """Settings of a job on topics of their own."""
+    return Settings(
+        cluster=CLUSTER,
+        lake=str(lake),
+        kafka=KafkaSettings(bootstrap_servers=bootstrap),
+        probe=ProbeSettings(events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        job=JobSettings(offsets_topic=f"{unique}.log", trigger_ms=0, shuffle_partitions=2),
+    )
+
+
+def restore(settings: Settings, records: Iterable[Record]) -> None:
+    """Write the records to the topics, which are created if they are not there."""
+    servers, topics = {"bootstrap.servers": settings.kafka.bootstrap_servers}, names(settings)
+    admin = AdminClient(servers)
+    there = admin.list_topics().topics
+    wanted = [NewTopic(topic, PARTITIONS[kind], 1) for kind, topic in topics.items() if topic not in there]
+    for future in admin.create_topics(wanted).values() if wanted else ():
+        future.result()
+    producer = Producer(servers | {"enable.idempotence": True})
+    for record in records:
+        producer.produce(topics[record.topic], record.value, record.key, record.partition, timestamp=record.time)
+        producer.poll(0)
+    producer.flush()
+
+
+def packed_lake(lake: Path) -> Iterator[list[str]]:
+    """A lake and its checkpoint as JSON values: name and content of each file, but for checksums and logs."""
+    for file in sorted(lake.rglob("*")):
+        name = file.relative_to(lake).as_posix()
+        if file.is_file() and file.suffix != ".crc" and not name.startswith("_logs"):
+            yield [name, base64.b64encode(file.read_bytes()).decode()]
+
+
+def unpack_lake(lines: Iterable[list[str]], lake: Path) -> None:
+    """Write the files of `packed_lake` to a folder; the offsets then belong to any cluster that has the topics."""
+    for name, content in lines:
+        file = lake / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(base64.b64decode(content))
+        if file.parent.name == "offsets":
+            file.write_text(_IDENTITY.sub(_nobodys, file.read_text()))
+
+
+def _nobodys(found: re.Match[str]) -> str:
+    return json.dumps({found[1]: {} if found[1] == "topics" else None})[1:-1]
