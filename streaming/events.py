@@ -100,7 +100,7 @@ class GroupsEvent(msgspec.Struct, frozen=True, tag_field="type", tag="groups"):
     Attributes:
         v: Schema version.
         cluster: Configured name of the cluster.
-        topics: What was seen of each topic.
+        topics: What was seen of each topic. A group with timestamps of unread records has its own copy of the topic.
         groups: The groups.
     """
 

@@ -47,6 +47,7 @@ from streaming.records import (
     SeenCommits,
     TopicObservation,
     TopicRetention,
+    UnreadTimestamp,
     decode_closed_rounds,
     decode_cluster_topics,
     decode_inputs,
@@ -56,7 +57,7 @@ from streaming.records import (
 
 TOPIC = TopicObservation(
     "orders", "id", 2, pack_offsets([5, -1]), pack_offsets([5, -1]), pack_offsets([0, 0]), (("a",), ("b", "c")),
-    TopicRetention(5, -1, deletes=True, append_time=False),
+    TopicRetention(5, -1, deletes=True, append_time=False), {1: UnreadTimestamp(3, 1_000, -1, own=True)},
 )  # fmt: skip
 MEMBER = Member("m", None, "c", "/10.0.0.1", -1, -1, 1, ("orders",), (), None, None, b"\x00\xff", (("orders", (0,)),))
 SEEN = Seen(

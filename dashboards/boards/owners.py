@@ -31,6 +31,8 @@ _SAYS: Final = {
 }
 _LAG_SIGNS: Final = {"stopped": "■", "stalled": "■", "falling_behind": "▲", "rewound": "↶", "ahead": "»"}
 
+_METHODS: Final = {"append_time": "the brokers' timestamps", "timestamps": "the producers' timestamps"}
+
 _SOUND: Final[Row] = {"kind": None, "expected": None, "actual": None}
 """What stands for a partition that did not drift."""
 
@@ -189,6 +191,8 @@ def _lag_title(lag: Row | None) -> str:
         parts.append(f"read committed: lag {read}, up to {stable}")
     if lag["lost_records"]:
         parts.append(f"{words.counted(lag['lost_records'], 'record')} lost: deleted before they were read")
+    if lag["oldest_unread_method"] not in {None, "rounds"}:
+        parts.append(f"time behind by {_METHODS.get(lag['oldest_unread_method'], lag['oldest_unread_method'])}")
     return "\n".join(parts)
 
 

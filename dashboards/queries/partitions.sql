@@ -6,7 +6,7 @@
 -- Columns: one row per partition; the columns of the table lag keep their names, and
 --   topic      with its broker where it is RocketMQ's: orders@broker-a
 SELECT concat_ws('@', topic, broker) AS topic, partition, lag, lag_status, reason, committed_offset, high_watermark,
-  last_stable_offset, lag_read_committed, lost_records, ahead_by, last_commit_time, subscribed,
+  last_stable_offset, lag_read_committed, lost_records, oldest_unread_method, ahead_by, last_commit_time, subscribed,
   member_id, client_id, client_host, round_time, oldest_unread_time_min, oldest_unread_time_max, oldest_unread_reason,
   broker
 FROM lag_current

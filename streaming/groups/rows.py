@@ -202,6 +202,7 @@ class LagRow(_OfGroup, frozen=True, array_like=True, gc=False):
     client_host: str | None
     oldest_unread_time_min: int | None
     oldest_unread_time_max: int | None
+    oldest_unread_method: str | None
     oldest_unread_reason: str | None
     produced_per_second: float | None
     consumed_per_second: float | None

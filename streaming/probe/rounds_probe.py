@@ -156,6 +156,7 @@ class RoundsProbe(ABC, Generic[_Memory]):
         written = self._writer.write(opened, saw.events, deadline)
         closed = self._writer.close_round(opened, written, deadline, **saw.closing)
         self._memory = saw.memory
+        self._follow_up(deadline)
         return closed
 
     @abstractmethod
@@ -169,6 +170,9 @@ class RoundsProbe(ABC, Generic[_Memory]):
     @abstractmethod
     def _observe(self, opened: Opened, memory: _Memory, deadline: Deadline) -> ObservedRound[_Memory]:
         """Ask the cluster, in an open round."""
+
+    def _follow_up(self, deadline: Deadline) -> None:
+        """Ask what later rounds tell, after a round has closed."""
 
     @abstractmethod
     def _close(self) -> None:

@@ -69,6 +69,7 @@ from streaming.records.observations import (
     GroupObservation,
     TopicObservation,
     TopicRetention,
+    UnreadTimestamp,
     pack_offsets,
 )
 from streaming.records.rocketmq import (
@@ -218,6 +219,7 @@ __all__ = [
     "TopicPartitions",
     "TopicRetention",
     "TopicSeen",
+    "UnreadTimestamp",
     "UnreadableMembership",
     "UnreadableModern",
     "Window",

@@ -46,12 +46,30 @@ class TopicRetention(msgspec.Struct, frozen=True, array_like=True, gc=False):
         deletes: `cleanup.policy` has "delete": without it both mean nothing.
         append_time: `message.timestamp.type` is LogAppendTime, so that a record's age is its time in the log; False for
             CreateTime, the producer's word.
+        compacts: `cleanup.policy` has "compact": offsets may be missing from the log.
     """
 
     ms: int
     bytes: int
     deletes: bool
     append_time: bool
+    compacts: bool = False
+
+
+class UnreadTimestamp(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What brokers say about the timestamps of a partition's records, from the log start to the oldest unread one.
+
+    Attributes:
+        offset: Offset of the oldest unread record.
+        reached: One of these records has this timestamp, ms.
+        below: All of them have timestamps below this one, ms; -1 when unknown.
+        own: The oldest unread record itself is the one that has `reached`.
+    """
+
+    offset: int
+    reached: int
+    below: int
+    own: bool
 
 
 class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
@@ -66,6 +84,7 @@ class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
         log_start_offsets: Log start offset per partition, the same shape.
         racks: Replica racks per partition; None when no broker has a rack.
         retention: How long records are kept; None when unknown.
+        unread: Timestamps of oldest unread records, by partition, as far as the probe has found them.
     """
 
     topic: str
@@ -76,6 +95,7 @@ class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
     log_start_offsets: bytes
     racks: tuple[tuple[str, ...], ...] | None = None
     retention: TopicRetention | None = None
+    unread: dict[int, UnreadTimestamp] = {}
 
     @property
     def ends(self) -> memoryview[int]:

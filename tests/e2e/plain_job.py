@@ -31,7 +31,7 @@ Row = TypeVar("Row", LagRow, GroupHealthRow, MemberRow, DriftRow)
 PAST = {
     "lag": {
         *("round", "round_time", "event_date", "commits", "rewound_by", "offset_deleted", "lag_status"),
-        *("oldest_unread_time_min", "oldest_unread_time_max", "oldest_unread_reason"),
+        *("oldest_unread_time_min", "oldest_unread_time_max", "oldest_unread_method", "oldest_unread_reason"),
     },
     "group_health": {
         *("round", "round_time", "event_date", "commits", "incarnation", "lag_status", "findings"),

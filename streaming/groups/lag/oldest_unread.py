@@ -16,7 +16,11 @@ Marks are three integers each in a flat list, oldest first: [high watermark, ope
 -1. The times are the rounds' (`RoundClock`). A round whose time has jumped, or that does not tell when it closed, makes
 no mark: one round cannot show whether its clock is wrong.
 
-A record that was there before the first known round has no lower bound.
+A record that was there before the first known round has no lower bound by rounds. For these the probe asks brokers by
+timestamp (`UnreadTimestamp`). Their answer bounds the largest timestamp up to the record, and so its own from above;
+from below only if the record is the one that has it, or if timestamps only grow, as those of brokers do
+(LogAppendTime). It is kept as two marks, as if the high watermark had been at the record and right behind it at these
+times; the closing time of the first is a number that says so. They hold for this record alone.
 """
 
 from __future__ import annotations
@@ -25,8 +29,17 @@ from typing import Final, NamedTuple
 
 from streaming.groups.lag.state import PartitionState, RoundTimes
 from streaming.groups.rows import MOST
-from streaming.records import GroupObservation
+from streaming.records import GroupObservation, UnreadTimestamp
 from streaming.times import RoundClock
+
+ROUNDS: Final = "rounds"
+"""Method of bounds that come from the high watermarks of rounds."""
+
+APPEND_TIME: Final = "append_time"
+"""Method of bounds that come from timestamps which brokers gave (LogAppendTime)."""
+
+TIMESTAMPS: Final = "timestamps"
+"""Method of bounds that come from timestamps which producers gave (CreateTime), or nobody knows who."""
 
 NOTHING_UNREAD: Final = "nothing_unread"
 ONE_OFFSET: Final = "one_offset"
@@ -55,6 +68,9 @@ _ANY_PERCENT: Final = 10_000
 
 _WIDTH: Final = 3
 
+# The closing time of a first mark that brokers have told, and the method that it stands for.
+_TOLD: Final = {-2: APPEND_TIME, -3: TIMESTAMPS}
+
 AGAIN: Final = -MOST
 """`PartitionState.row_at` that makes the round write a row again, whatever it shows."""
 
@@ -65,17 +81,19 @@ class Unread(NamedTuple):
     Attributes:
         time_min: It was not readable before, ms; None if unknown.
         time_max: It was readable by then, ms; None if unknown.
+        method: Where the bounds come from; None if there are none.
         reason: Why a bound is None; None if both are known.
     """
 
     time_min: int | None
     time_max: int | None
+    method: str | None
     reason: str | None
 
 
-NOTHING: Final = Unread(None, None, NOTHING_UNREAD)
-PERHAPS_A_MARKER: Final = Unread(None, None, ONE_OFFSET)
-UNKNOWN: Final = Unread(None, None, LAG_UNKNOWN)
+NOTHING: Final = Unread(None, None, None, NOTHING_UNREAD)
+PERHAPS_A_MARKER: Final = Unread(None, None, None, ONE_OFFSET)
+UNKNOWN: Final = Unread(None, None, None, LAG_UNKNOWN)
 
 
 def times_of(observation: GroupObservation, clock: RoundClock) -> RoundTimes:
@@ -109,6 +127,9 @@ def see(
     now: RoundTimes,
     before: RoundTimes,
     rested: int,
+    told: UnreadTimestamp | None = None,
+    *,
+    append_time: bool = False,
 ) -> Unread:
     """Add a round to the marks of a partition that is behind, drop those no longer needed, and give the bounds.
 
@@ -121,8 +142,12 @@ def see(
         now: Times of the round.
         before: Times of the group's newest round before it that were certain.
         rested: As `rested_until` gives it.
+        told: What the round tells of the oldest unread record's timestamp, if anything.
+        append_time: Timestamps are the brokers', as far as the topic's settings are known.
     """
     marks = marks_before(state, before, rested)
+    if marks[2] in _TOLD and (marks[0] != first_unread or high_watermark < marks[-3]):
+        marks = marks[2 * _WIDTH :] or [*_UNSEEN]
     if high_watermark < marks[-3]:
         marks = _cut_back(marks, high_watermark, now.closed)
     elif high_watermark == marks[-3] and now.opened >= 0:
@@ -136,8 +161,14 @@ def see(
     elif len(marks) > 2 * _MOST_MARKS * _WIDTH:
         # No round's time has been certain for long, so nobody knows how old the marks are.
         marks = _newest(marks)
+    unread = _bounds(marks, first_unread, now.closed)
+    if told is not None and unread.reason == BEFORE_ROUNDS:
+        found = _with_told(marks, first_unread, unread, told, append_time=append_time)
+        if found is not None:
+            marks, state.row_at = found, AGAIN
+            unread = _bounds(marks, first_unread, now.closed)
     state.marks = marks
-    return _bounds(marks, first_unread, now.closed)
+    return unread
 
 
 def marks_before(state: PartitionState, before: RoundTimes, rested: int) -> list[int]:
@@ -173,17 +204,42 @@ def _bounds(marks: list[int], first_unread: int, closed: int) -> Unread:
     latest = marks[above] if above < len(marks) else -1
     if latest < 0:
         latest = next((known for known in marks[above::_WIDTH] if known >= 0), closed)
-    return unread_between(earliest, latest)
+    return unread_between(earliest, latest, _TOLD.get(marks[2], ROUNDS))
 
 
-def unread_between(earliest: int, latest: int) -> Unread:
+def unread_between(earliest: int, latest: int, method: str = ROUNDS) -> Unread:
     """The columns for bounds in ms, -1 where unknown."""
     if latest < 0:
-        return Unread(None if earliest < 0 else earliest, None, UNCERTAIN_TIME)
+        return Unread(None if earliest < 0 else earliest, None, None if earliest < 0 else method, UNCERTAIN_TIME)
     if earliest < 0:
-        return Unread(None, latest, BEFORE_ROUNDS)
+        return Unread(None, latest, method, BEFORE_ROUNDS)
     # A clock that was set back by less than a minute is believed, `RoundClock`.
-    return Unread(min(earliest, latest), latest, None)
+    return Unread(min(earliest, latest), latest, method, None)
+
+
+def _with_told(
+    marks: list[int], first_unread: int, known: Unread, told: UnreadTimestamp, *, append_time: bool
+) -> list[int] | None:
+    """The marks with what brokers told of the oldest unread record; None if that says nothing new.
+
+    A timestamp after the time by which a round saw the record is not believed.
+    """
+    latest = known.time_max
+    is_known = marks[2] in _TOLD
+    if latest is None or told.offset != first_unread or told.reached > latest or (is_known and not told.own):
+        return None
+    earliest = told.reached if told.own or append_time else -1
+    if told.own:
+        latest = told.reached
+    elif 0 <= told.below <= latest:
+        latest = told.below - 1
+    elif not append_time:
+        return None
+    if is_known:
+        marks = marks[2 * _WIDTH :]
+    elif marks[0] <= first_unread:
+        marks = marks[_WIDTH:]
+    return [first_unread, earliest, -2 if append_time else -3, first_unread + 1, -1, latest, *marks]
 
 
 def thinned(marks: list[int], now: int) -> list[int]:
@@ -229,7 +285,11 @@ def _cut_back(marks: list[int], high_watermark: int, closed: int) -> list[int]:
 
 def shift(state: PartitionState, by: int) -> None:
     """Correct the marks' times by the error of a clock that is no longer trusted, ms."""
-    state.marks = [moved(n, by) if at % _WIDTH else n for at, n in enumerate(state.marks)]
+    marks = state.marks
+    if marks[2] in _TOLD:
+        # Another clock gave these. New ones come within a heartbeat.
+        marks = marks[2 * _WIDTH :] or [*_UNSEEN]
+    state.marks = [moved(n, by) if at % _WIDTH else n for at, n in enumerate(marks)]
 
 
 def moved(time: int, by: int) -> int:

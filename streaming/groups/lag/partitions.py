@@ -305,6 +305,7 @@ def row(
         owner.client_host if owner is not None else None,
         unread.time_min,
         unread.time_max,
+        unread.method,
         unread.reason,
         rates[0],
         rates[1],

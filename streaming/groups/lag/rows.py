@@ -180,7 +180,7 @@ class _Round:
             if status in offset_events.TELLING:
                 self._totals.events.compare(topic, partition, known, measured.reason, subscribed=ours)
             if measured.lag != 0:
-                unread = self._unread(known, measured)
+                unread = self._unread(known, measured, partition, seen)
             else:
                 unread = oldest_unread.NOTHING
                 if known.marks:
@@ -188,7 +188,7 @@ class _Round:
             if ours:
                 self._totals.add(measured, status, name + partition if measured.lag is not None else 0)
                 self._totals.is_cut |= measured.start is not None and -1 < known.committed < measured.start
-                is_behind = unread.time_max is not None or unread.reason == oldest_unread.UNCERTAIN_TIME
+                is_behind = unread.method is not None or unread.reason == oldest_unread.UNCERTAIN_TIME
                 if unread is not last and is_behind:
                     last = unread  # partitions that have read all that the round before saw share one
                     self._totals.wait(topic, partition, unread, seen.retention if seen is not None else None)
@@ -203,7 +203,9 @@ class _Round:
         if not partitions:
             del state.partitions[topic]
 
-    def _unread(self, known: PartitionState, measured: lag.Measured) -> Unread:
+    def _unread(
+        self, known: PartitionState, measured: lag.Measured, partition: int, topic: TopicObservation | None
+    ) -> Unread:
         """Follow the oldest unread record of a partition whose lag is not 0; it takes short cuts, as there are many."""
         end, row, start = measured.end, known.row, measured.start
         if end is None:
@@ -221,7 +223,18 @@ class _Round:
             unread = self._arrived
         else:
             # While the offsets log is blocked, the marks go on from the last commit that is known.
-            unread = oldest_unread.see(known, end, first, self._now, self._before, self._rested)
+            told = topic.unread.get(partition) if topic is not None else None
+            kept = topic.retention if topic is not None else None
+            unread = oldest_unread.see(
+                known,
+                end,
+                first,
+                self._now,
+                self._before,
+                self._rested,
+                told,
+                append_time=kept is not None and kept.append_time,
+            )
         if measured.lag is None:
             return oldest_unread.UNKNOWN
         return unread if measured.lag > MARKER else oldest_unread.PERHAPS_A_MARKER

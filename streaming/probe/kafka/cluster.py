@@ -33,6 +33,7 @@ from streaming.probe.kafka.requests import (
     TopicMetadata,
 )
 from streaming.probe.kafka.retention import RetentionKey, Retentions
+from streaming.probe.kafka.timestamps import Timestamps
 from streaming.records import TopicObservation, TopicRetention
 from streaming.terminal import visible
 
@@ -52,6 +53,9 @@ _BROKERS: Final = ("", None)
 
 _HOLDERS_S = 1.0
 """Who holds the log back is worth a moment, but no round: two requests that brokers answer from memory."""
+
+_TIMESTAMPS_S = 2.0
+"""The questions by timestamp follow a round, so they cost none of its time, and may not delay the next one."""
 
 _RETENTIONS_S = 2.0
 """Settings are worth a moment as well: brokers answer from memory, for a thousand topics in some tens of ms."""
@@ -88,7 +92,8 @@ class LogPositions:
 class KafkaCluster:
     """One cluster.
 
-    In each round call `offsets_log`, `log_positions`, `name_holders`, `observe_groups`, then `ask_topics`, each once.
+    In each round call `offsets_log`, `log_positions`, `name_holders`, `observe_groups`, then `ask_topics`, each once;
+    `ask_timestamps` after it.
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class KafkaCluster:
         offsets_topic: str,
         filters: Filters,
         heartbeat_ms: int = 600_000,
+        interval_ms: int = 10_000,
         watches_topic: Callable[[str], bool] | None = None,
         *,
         reads_log: bool = True,
@@ -117,7 +123,9 @@ class KafkaCluster:
         self._warned: set[str] = set()
         self._retentions: Retentions[TopicRetention] = Retentions(heartbeat_ms / 1000)
         self._offsets_retention: Retentions[int] = Retentions(heartbeat_ms / 1000)
+        self._timestamps = Timestamps(interval_ms)
         self._followed = FollowedGroups(tail)
+        self._topic_metadata: Mapping[str, TopicMetadata] = {}
         self._cluster_topics: ClusterTopics | None = None
         if watches_topic is not None:
             self._cluster_topics = ClusterTopics(
@@ -238,15 +246,41 @@ class KafkaCluster:
         of_commits = {name: found.topics for name, found in committed.items()}
         topics_of = topics_of_groups(groups, descriptions, of_commits, memory, self._filters)
         topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
+        early = self._followed.early(self._timestamps.first_ends)
+        self._timestamps.note_topics(topics)
         return GroupsSeen(
             groups,
             topics_of,
             descriptions,
             topics,
             {name: found.mark for name, found in committed.items()},
+            self._timestamps.unread_timestamps(early, topics, time),
             {} if self.reads_log else seen_groups(groups, descriptions, committed),
             self._followed.calm(topics) if self.reads_log else (),
         )
+
+    def ask_timestamps(self, deadline: Deadline) -> None:
+        """Ask when oldest unread records were written that no round has seen arrive; later rounds tell it.
+
+        Raises:
+            StopRequestedError: The probe is to stop.
+        """
+        for asked in self._timestamps.questions():
+            leaders = {
+                tp: leader
+                for tp in asked
+                if (of := self._topic_metadata.get(tp[0])) is not None
+                and tp[1] < len(of.leaders)
+                and (leader := of.leaders[tp[1]]) is not None
+            }
+            led = {tp: asked[tp] for tp in leaders}
+            try:
+                answers = self._ask_partitions.first_from(led, leaders, deadline.at_most(_TIMESTAMPS_S))
+            except RoundAbandonedError as error:
+                self._timestamps.give_up()
+                _LOG.info("Could not ask when unread records were written: %s.", error)
+                return
+            self._timestamps.note_answers(asked, answers)
 
     def ask_topics(
         self, log: OffsetsLogView, look: GroupsSeen, turns: TopicTurns, time: int, deadline: Deadline
@@ -425,6 +459,7 @@ class KafkaCluster:
             for kind in OffsetKind:
                 offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
         found = {name: topic for name, topic in metadata.topics.items() if isinstance(topic, TopicMetadata)}
+        self._topic_metadata = found
 
         def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, TopicRetention | Refused | None]:
             answers = self._ask_topics.retentions([name for name, _ in due], brief)

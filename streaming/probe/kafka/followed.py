@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from kafka.errors import CorruptRecordError, KafkaError
 
@@ -48,6 +48,9 @@ _MARKER: Final = 1
 
 LONGEST_TAIL_MS: Final = 3_600_000
 """A round that comes later after the one before asks: brokers remove tombstones (`delete.retention.ms`, a day)."""
+
+Early: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Topic, partition and committed offset, where that is below the partition's first known end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +223,9 @@ class FollowedGroups:
         self._tail = tail
         self._log: LogState | None = None
         self._changed: set[str] = set()
+        self._moved: set[str] = set()
+        self._ends: Mapping[str, tuple[int, ...]] = {}
+        self._early: dict[str, Early] = {}
 
     def follow(self, log: LogState, groups: Mapping[str, ListedGroup], deadline: Deadline) -> None:
         """Bring what is known to a round's positions, and forget what is doubtful.
@@ -258,7 +264,26 @@ class FollowedGroups:
     def note_offsets(self, answers: Mapping[str, CommittedOffsets]) -> None:
         """Take in the offsets of groups that were asked for."""
         for group, offsets in answers.items():
-            self.committed[group] = Committed.of(offsets)
+            self._note(group, offsets)
+
+    def early(self, ends: Mapping[str, tuple[int, ...]]) -> Mapping[str, Early]:
+        """Committed offsets below some ends, by group; groups without such offsets are missing.
+
+        Args:
+            ends: Per topic and partition.
+        """
+        news = {topic for topic, of_topic in ends.items() if self._ends.get(topic) != of_topic}
+        if news:
+            self._moved.update(group for group, known in self.committed.items() if not news.isdisjoint(known.topics))
+        for group in self._moved & self.committed.keys():
+            early = _below(self.committed[group].offsets, ends)
+            if early:
+                self._early[group] = early
+            else:
+                self._early.pop(group, None)
+        self._moved.clear()
+        self._ends = ends
+        return self._early
 
     def calm(self, topics: Mapping[str, TopicObservation]) -> list[str]:
         """Groups as in `GroupsSeen.calm`; one that waits for a transaction's marker alone has read all.
@@ -275,7 +300,7 @@ class FollowedGroups:
             and group not in self._changed
             and (committed := self.committed.get(group)) is not None
             and committed.offsets
-            and not _is_behind(committed.offsets, most)
+            and not _below(committed.offsets, most)
         ]
 
     def _apply(self, group: str, inputs: list[GroupInput]) -> None:
@@ -293,15 +318,21 @@ class FollowedGroups:
                 offsets.pop(place, None)
             else:
                 offsets[place] = window.offset
+        self._note(group, offsets)
+
+    def _note(self, group: str, offsets: CommittedOffsets) -> None:
         self.committed[group] = Committed.of(offsets)
+        self._moved.add(group)
 
     def _forget(self, groups: Iterable[str]) -> None:
         for group in groups:
             self.committed.pop(group, None)
+            self._early.pop(group, None)
 
 
-def _is_behind(offsets: CommittedOffsets, ends: Mapping[str, tuple[int, ...]]) -> bool:
-    return any(
-        partition < len(of_topic := ends.get(topic, ())) and offset < of_topic[partition]
+def _below(offsets: CommittedOffsets, ends: Mapping[str, tuple[int, ...]]) -> Early:
+    return tuple(
+        (topic, partition, offset)
         for (topic, partition), offset in offsets.items()
+        if partition < len(of_topic := ends.get(topic, ())) and offset < of_topic[partition]
     )

@@ -35,6 +35,7 @@ class Memory:
         rest: How long the groups have rested.
         steady: Of groups with members that may rest: a hash of what the group is, but for offsets, and for how many
             rounds in a row it has been so.
+        unread: A hash of the timestamps of each group's oldest unread records, of groups that have any.
         turns: The topics of the cluster.
         told: What was last reported of groups whose log is not read.
         source: Source of the round that this is the memory of; None before the first.
@@ -47,6 +48,7 @@ class Memory:
     holds: tuple[BlockedPartition | None, ...] = ()
     rest: Rest = field(default_factory=Rest)
     steady: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    unread: Mapping[str, int] = field(default_factory=dict)
     turns: TopicTurns = field(default_factory=TopicTurns)
     told: Mapping[str, LastReport] = field(default_factory=dict)
     source: str | None = None
@@ -96,12 +98,14 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
         memory: What the closed round before left.
         turns: The turns of the cluster's topics after this round; None for none.
     """
+    unread = {group: hash(_ENCODER.encode(of_group)) for group, of_group in look.unread.items()}
     steady = _steady(head, look, memory)
     return Memory(
         look.topics_of_groups,
         head.holds,
-        rest_after(memory.rest, _marks(head, look, steady), head.time),
+        rest_after(memory.rest, _marks(head, look, unread, steady), head.time),
         steady,
+        unread,
         turns or TopicTurns(),
         time=head.time,
     )
@@ -118,7 +122,9 @@ def _steady(head: RoundHead, look: GroupsSeen, memory: Memory) -> dict[str, tupl
     return steady
 
 
-def _marks(head: RoundHead, look: GroupsSeen, steady: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+def _marks(
+    head: RoundHead, look: GroupsSeen, unread: Mapping[str, int], steady: Mapping[str, tuple[int, int]]
+) -> dict[str, int]:
     """Hashes of groups that may rest; they live no longer than the process, so Python's own hashes will do."""
     of_each = {name: hash(_ENCODER.encode(topic)) for name, topic in look.topics.items()}
     of_topics = {
@@ -136,7 +142,8 @@ def _marks(head: RoundHead, look: GroupsSeen, steady: Mapping[str, tuple[int, in
             continue
         topics = of_topics[look.topics_of_groups[name]]
         hold = holds[partition_for(name, len(holds), head.cluster_id)] if held else None
-        marks[name] = hash((group.protocol_type, group.group_type, topics, look.committed.get(name), hold))
+        of_group = look.committed.get(name), unread.get(name)
+        marks[name] = hash((group.protocol_type, group.group_type, topics, of_group, hold))
     return marks
 
 

@@ -27,6 +27,8 @@ from streaming.records import (
     ClusterTopicObservation,
     GroupObservation,
     Seen,
+    TopicObservation,
+    UnreadTimestamp,
 )
 
 _UNKNOWN: Final[Mapping[str, Any]] = {
@@ -137,6 +139,14 @@ def round_events(
         if reported is Reporting.NOT_AT_ALL:
             continue
         idle = reported is Reporting.AS_IDLE
+        # The job remembers these, so a round sends them when they are news, and once in a period.
+        unread = look.unread.get(group, {})
+        if not (
+            idle
+            or memory.unread.get(group) != after.unread.get(group)
+            or (unread and is_its_turn(group, memory.rest, after.rest, period_ms))
+        ):
+            unread = {}
         listed, description = look.groups[group], look.descriptions.get(group)
         since, until = (None if idle else rested(group, memory.rest)) or (-1, -1)
         event = _event(
@@ -147,7 +157,7 @@ def round_events(
             state=description.state if description else listed.state,
             protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
             group_type=listed.group_type,
-            topics=topics[look.topics_of_groups[group]],
+            topics=_with_unread(topics[look.topics_of_groups[group]], unread),
             cluster_id=head.cluster_id,
             idle=idle,
             rested_since=since,
@@ -157,6 +167,20 @@ def round_events(
         )
         (resting if idle else others).append(event)
     return resting + others
+
+
+def _with_unread(
+    topics: tuple[TopicObservation, ...], unread: Mapping[str, dict[int, UnreadTimestamp]]
+) -> tuple[TopicObservation, ...]:
+    """A group's topics. Groups share a topic's object, unless timestamps of unread records make it the group's own."""
+    if not unread:
+        return topics
+    return tuple(
+        [
+            msgspec.structs.replace(topic, unread=unread[topic.topic]) if topic.topic in unread else topic
+            for topic in topics
+        ]
+    )
 
 
 def _seen(seen: SeenRound, group: str, memory: Memory) -> Seen:

@@ -5,7 +5,7 @@
         not tell them (`followed.py`); then the topics' metadata and offsets; a few of the cluster's other topics
 
 Where the offsets log is not read (`KafkaCluster.reads_log`), (a) is left out, (b) has membership and committed offsets
-as well.
+as well. The questions by timestamp whose answers later rounds tell follow the round.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class Probe(RoundsProbe[Memory]):
                 settings.job.offsets_topic,
                 settings.filters,
                 settings.job.heartbeat_ms,
+                settings.probe.interval_ms,
                 settings.watches_cluster_topic if settings.probe.cluster_topics else None,
                 reads_log=self._source.name == LOG,
                 tail=self._log_tail,
@@ -150,3 +151,7 @@ class Probe(RoundsProbe[Memory]):
             "brokers": brokers,
         }
         return ObservedRound([*cluster_topic_events(head, asked, ended, look, memory), *events], after, closing)
+
+    def _follow_up(self, deadline: Deadline) -> None:
+        assert self._cluster is not None  # noqa: S101  (it has observed)
+        self._cluster.ask_timestamps(deadline)

@@ -97,9 +97,14 @@ LAG: Final = observed(
             "It was readable by then, UTC; NULL with oldest_unread_reason",
         ),
         Column(
+            "oldest_unread_method",
+            STRING,
+            "Where the bounds come from: rounds; for records from before the first known round append_time (timestamps of brokers, LogAppendTime) or timestamps (of producers, by their clocks); NULL when both are NULL",
+        ),
+        Column(
             "oldest_unread_reason",
             STRING,
-            "Why a bound is NULL: nothing_unread, one_offset (perhaps a transaction marker), lag_unknown (see reason), before_rounds (older than the rounds kept for this partition), uncertain_time (the round's time has jumped; the next round tells)",
+            "Why a bound is NULL: nothing_unread, one_offset (perhaps a transaction marker), lag_unknown (see reason), before_rounds (older than the rounds kept for this partition, and timestamps do not tell), uncertain_time (the round's time has jumped; the next round tells)",
         ),
         Column(
             "produced_per_second",

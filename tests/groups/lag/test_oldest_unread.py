@@ -330,8 +330,8 @@ def test_few_marks_are_left_as_they_are(count: int) -> None:
 
 
 def test_a_lower_bound_at_the_beginning_of_all_times_is_one() -> None:
-    assert unread_between(0, -1) == (0, None, "uncertain_time")
-    assert unread_between(0, 0) == (0, 0, None)
+    assert unread_between(0, -1) == (0, None, "rounds", "uncertain_time")
+    assert unread_between(0, 0) == (0, 0, "rounds", None)
 
 
 def test_so_is_an_upper_bound_of_what_an_earlier_round_saw_at_a_time_that_is_not_known() -> None:

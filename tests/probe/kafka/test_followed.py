@@ -285,3 +285,12 @@ def test_groups_that_have_read_all_are_calm_while_the_log_tells_nothing_of_their
 def test_a_commit_says_nothing_of_a_group_that_was_not_asked_for() -> None:
     groups, _ = after(STATE, {"new": [window(0, 3)]})
     assert "new" not in groups.committed
+
+
+def test_offsets_below_the_first_ends_follow_commits_and_new_ends() -> None:
+    groups, _ = after(STATE)
+    assert groups.early({}) == {}
+    assert groups.early({"orders": (6, 6)}) == {"g": (("orders", 0, 5),)}
+    assert groups.early({"orders": (6, 8)}) == {"g": (("orders", 0, 5), ("orders", 1, 6))}
+    groups.note_offsets({"g": {("orders", 0): 8, ("orders", 1): 9}, "h": {("orders", 0): 2}})
+    assert groups.early({"orders": (6, 8)}) == {"h": (("orders", 0, 2),)}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from streaming.config import Filters
 from streaming.events import GroupEvent
+from streaming.probe.idle import SETTLED_ROUNDS, SPREAD_ROUNDS
 from streaming.probe.kafka.cluster_topics import AskedTopics
 from streaming.probe.kafka.holds import HELD_ROUNDS, BlockedPartition
 from streaming.probe.kafka.look import Description, GroupsSeen
@@ -19,6 +21,7 @@ from streaming.records import (
     GroupObservation,
     HeldPartition,
     RoundClosed,
+    UnreadTimestamp,
 )
 from tests.probe.kafka.build import ALL, LOG, MakeHead, classic, events_of, look_at, topic
 
@@ -151,3 +154,39 @@ def test_a_group_of_the_round_before_that_is_not_seen_is_gone(
 def test_a_group_is_gone_once(make_head: MakeHead) -> None:
     memory = memory_after(make_head(), look_at({}), Memory())
     assert events_of(make_head(8), look_at({}), memory) == []
+
+
+def test_timestamps_of_unread_records_are_told_when_they_are_news_and_once_in_a_period(make_head: MakeHead) -> None:
+    topics = {"a": topic("a", [5])}
+    first = {"g": {"a": {0: UnreadTimestamp(2, 1_000, -1, own=True)}}}
+    later = {"g": {"a": {0: UnreadTimestamp(3, 1_001, -1, own=True)}}}
+    memory, told = Memory(), []
+    for number in range(180):
+        unread = {} if number == 0 else first if number < 100 else later
+        head, look = make_head(number, 10_000 * number), replace(look_at(topics, g=("a",)), unread=unread)
+        [event] = events_of(head, look, memory)
+        memory = memory_after(head, look, memory)
+        if event.saw.topics[0].unread:
+            assert event.saw.topics[0].unread == unread["g"]["a"]
+            told.append(number)
+    # Its moment comes every 60 rounds.
+    assert told[0] == 1
+    assert 100 in told
+    others = [number for number in told if number not in {1, 100}]
+    assert [later - earlier for earlier, later in pairwise(others)] == [60] * (len(others) - 1)
+    assert len(others) in {2, 3}
+
+
+def test_an_idle_group_is_reported_anew_when_its_timestamps_are_found(make_head: MakeHead) -> None:
+    topics = {"a": topic("a", [5])}
+    memory, reported = Memory(), []
+    for number in range(60):
+        unread = {"g": {"a": {0: UnreadTimestamp(2, 1_000, -1, own=True)}}} if number >= 30 else {}
+        groups = {"g": classic("g", "Empty")}
+        look = replace(look_at(topics, g=("a",)), groups=groups, unread=unread)
+        head = make_head(number, 1_000 + number)
+        reported += [number for event in events_of(head, look, memory) if event.saw.topics[0].unread]
+        memory = memory_after(head, look, memory)
+    # When it is found, and with the reports of the group as idle.
+    assert reported[:2] == [30, 31]
+    assert SETTLED_ROUNDS <= reported[2] - 30 < SETTLED_ROUNDS + SPREAD_ROUNDS

@@ -106,8 +106,8 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
             told = {topic: seen.topics(group)[topic].retention for topic, group in groups.items()}
             assert told == {
                 plain: OF_THE_BROKER,
-                special: TopicRetention(1_234_567, 1_000_000, deletes=True, append_time=True),
-                compacted: TopicRetention(-1, -1, deletes=False, append_time=False),
+                special: TopicRetention(1_234_567, 1_000_000, deletes=True, append_time=True, compacts=True),
+                compacted: TopicRetention(-1, -1, deletes=False, append_time=False, compacts=True),
             }
         # (Of the topics, and of the broker how long it keeps offsets.)
         assert probe.requests["DescribeConfigs"] == 2

@@ -13,6 +13,9 @@ broker and p partitions of their topics on a broker:
                                                            first round, and as `followed.py` says; without the log each
     DescribeConfigs  ceil(t / CONFIGS_PER_REQUEST)         t topics, each once per heartbeat, at most TOPICS_A_ROUND
     DescribeConfigs  B                                     once per heartbeat
+    ListOffsets    Σ ceil(q / TIMESTAMPS_PER_REQUEST)  after the round, while records that were there before the first
+                                                       one are looked for by timestamp; at most MOST_QUESTIONS q in all,
+                                                       and QUESTIONS_PER_PARTITION such rows of requests
     DescribeProducers, ListTransactions                    at most L and B, while it is not known who holds back the log
 
 and for the T topics of the cluster whose turn it is (at most `turns.TOPICS_A_ROUND`), with P partitions on a broker:
@@ -29,12 +32,13 @@ are no longer listed (at most a DescribeGroups per GROUPS_PER_REQUEST and a List
 from __future__ import annotations
 
 from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, CommittedOffsets, GroupRequests
-from streaming.probe.kafka.requests.partitions import OffsetKind, PartitionRequests
+from streaming.probe.kafka.requests.partitions import FirstFrom, OffsetKind, PartitionRequests
 from streaming.probe.kafka.requests.topics import Metadata, MetadataRequests, Refused, TopicMetadata
 
 __all__ = [
     "GROUPS_PER_REQUEST",
     "CommittedOffsets",
+    "FirstFrom",
     "GroupRequests",
     "Metadata",
     "MetadataRequests",

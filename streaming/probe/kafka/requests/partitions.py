@@ -5,9 +5,9 @@ ListOffsets, DescribeLogDirs and DescribeProducers go to the leaders, ListTransa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeLogDirsRequest
 from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
@@ -20,6 +20,9 @@ from streaming.probe.kafka.requests.topics import CLUSTER_FORBIDDEN, OK, Refused
 PARTITIONS_PER_REQUEST = 20_000
 """About 1 MB of answer; few brokers lead more partitions."""
 
+TIMESTAMPS_PER_REQUEST = 500
+"""For each the leader reads a little of the log, and a request keeps one of its handler threads busy: some 50 ms."""
+
 
 class OffsetKind(Enum):
     """The kinds of offset that ListOffsets returns: (timestamp, isolation level) of the request."""
@@ -27,6 +30,18 @@ class OffsetKind(Enum):
     END = (-1, 0)
     STABLE = (-1, 1)
     START = (-2, 0)
+
+
+class FirstFrom(NamedTuple):
+    """The first record of a partition from a timestamp on.
+
+    Attributes:
+        offset: Its offset; -1 if there is none below the high watermark, or the broker has found none.
+        timestamp: Its timestamp, ms; -1 likewise.
+    """
+
+    offset: int
+    timestamp: int
 
 
 class PartitionRequests:
@@ -55,7 +70,7 @@ class PartitionRequests:
         """
         timestamp, isolation = kind.value
         work = [
-            (node, _list_offsets(topics, isolation, timestamp))
+            (node, _list_offsets(topics, isolation, lambda *_: timestamp))
             for node, topics in _topics_by_node(leaders, PARTITIONS_PER_REQUEST)
         ]
         return {
@@ -64,6 +79,34 @@ class PartitionRequests:
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == OK and partition.offset >= 0
+        }
+
+    def first_from(
+        self, timestamps: Mapping[tuple[str, int], int], leaders: Mapping[tuple[str, int], int], deadline: Deadline
+    ) -> dict[tuple[str, int], FirstFrom]:
+        """Ask leaders for the first record from a timestamp on.
+
+        Args:
+            timestamps: One per (topic, partition), ms, not negative: negative ones have other meanings.
+            leaders: Leader (node id) of each.
+            deadline: For all answers.
+
+        Returns:
+            Answer per (topic, partition); a partition whose leader refused is missing.
+
+        Raises:
+            RoundAbandonedError: A leader did not answer.
+        """
+        work = [
+            (node, _list_offsets(topics, 0, lambda *tp: timestamps[tp]))
+            for node, topics in _topics_by_node({tp: leaders[tp] for tp in timestamps}, TIMESTAMPS_PER_REQUEST)
+        ]
+        return {
+            (topic.name, partition.partition_index): FirstFrom(partition.offset, partition.timestamp)
+            for answer in self._connections.ask(work, deadline)
+            for topic in answer.topics
+            for partition in topic.partitions
+            if partition.error_code == OK
         }
 
     def sizes(
@@ -165,7 +208,7 @@ def _is_refused(answer: Any) -> bool:
     return not answer.results
 
 
-def _list_offsets(topics: Mapping[str, list[int]], isolation: int, timestamp: int) -> Any:
+def _list_offsets(topics: Mapping[str, list[int]], isolation: int, timestamp: Callable[[str, int], int]) -> Any:
     """A ListOffsets request for partitions per topic."""
     of_topic = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
@@ -174,7 +217,8 @@ def _list_offsets(topics: Mapping[str, list[int]], isolation: int, timestamp: in
             of_topic(
                 name=topic,
                 partitions=[
-                    of_topic.ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in partitions
+                    of_topic.ListOffsetsPartition(partition_index=index, timestamp=timestamp(topic, index))
+                    for index in partitions
                 ],
             )
             for topic, partitions in topics.items()

@@ -238,6 +238,7 @@ def _retention(values: Mapping[str, str]) -> TopicRetention:
         bytes=max(-1, int(values["retention.bytes"])),
         deletes="delete" in values["cleanup.policy"],
         append_time=values["message.timestamp.type"] == "LogAppendTime",
+        compacts="compact" in values["cleanup.policy"],
     )
 
 
