@@ -6,7 +6,8 @@ binary column each way and needs none of this. So the class that reads and write
 (`ApplyInPandasWithStateSerializer`, pyspark 4.2.0) gets two methods of ours. The bytes on the wire are the same, and so
 is what the JVM does with them; a test compares both ways row by row.
 
-The class is half private, like the class of kafka-python that the source extends; so the release is pinned.
+The class is half private, like the class of kafka-python that the source extends; so the release is pinned, and another
+one, as a cluster may have, is refused.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql.pandas.serializers import (
     ApplyInPandasWithStateSerializer,
     ArrowStreamPandasSerializer,
     ArrowStreamSerializer,
 )
 from pyspark.sql.pandas.types import to_arrow_type
+
+from streaming.exceptions import SetupError
+
+_KNOWN = "4.2.0"
 
 # Output is sent once it has this many bytes, so that neither side ever holds a whole partition.
 _SEND_BYTES = 4 << 20
@@ -110,7 +116,14 @@ def _written(properties: str, change: int) -> str:
 
 
 def install() -> None:
-    """Make this process's workers use Arrow; a second call does nothing."""
+    """Make this process's workers use Arrow; a second call does nothing.
+
+    Raises:
+        SetupError: This is another release of pyspark.
+    """
+    if pyspark.__version__ != _KNOWN:
+        message = f"The job needs pyspark {_KNOWN}, and this is {pyspark.__version__}: use a Spark of that release."
+        raise SetupError(message)
     ApplyInPandasWithStateSerializer.load_stream = _load_stream
     ApplyInPandasWithStateSerializer.dump_stream = _dump_stream
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 import pyarrow as pa
+import pyspark
 import pyspark.sql.pandas.serializers as patched
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from pyspark.worker import wrap_grouped_map_pandas_udf_with_state
 
+from streaming.exceptions import SetupError
 from streaming.groups import GapRow, Rows, encode_rows
 from streaming.job.arrow_state import ArrowState, install
 
@@ -187,6 +189,12 @@ def test_pyspark_is_the_release_whose_class_is_known() -> None:
     install()
     loads = patched.ApplyInPandasWithStateSerializer.load_stream
     assert loads.__module__ == "streaming.job.arrow_state"
+
+
+def test_another_pyspark_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "4.2.1")
+    with pytest.raises(SetupError, match=r"^The job needs pyspark 4\.2\.0, and this is 4\.2\.1: use a Spark"):
+        install()
 
 
 def test_a_row_comes_out_as_it_was_packed() -> None:
