@@ -64,6 +64,7 @@ class Routing:
         return (
             (not route.severities or about.severity in route.severities)
             and _any(about.rule, route.rules)
+            and _any(about.cluster, route.clusters)
             and _any(about.group_id, route.groups)
             and _any(self._owner(about) if route.owners else None, route.owners)
             and all(name in labels and fits(labels[name], pattern) for name, pattern in route.labels.items())

@@ -27,6 +27,7 @@ class Route(Section):
         severities: Severities.
         owners: Patterns of teams under `[[owners]]`; an alert that nobody owns matches none.
         groups: Patterns of groups; an alert about the cluster matches none.
+        clusters: Patterns of clusters.
         labels: Patterns by name of a label.
         targets: Names of targets; none sends these alerts to nobody.
     """
@@ -35,5 +36,6 @@ class Route(Section):
     severities: tuple[Severity, ...] = ()
     owners: tuple[Pattern, ...] = ()
     groups: tuple[Pattern, ...] = ()
+    clusters: tuple[Pattern, ...] = ()
     labels: dict[str, Pattern] = Field(default_factory=dict)
     targets: tuple[str, ...]

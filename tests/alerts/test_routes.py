@@ -1,4 +1,4 @@
-"""Who gets an alert, and what holds it back: by labels, severity, owner, rule and mutes."""
+"""Who gets an alert, and what holds it back: by labels, severity, owner, cluster, rule and mutes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_first_route_that_matches_counts() -> None:
 
 
 def test_an_alert_that_no_route_matches_goes_to_every_target_rather_than_to_nobody() -> None:
-    routing = _routing(routes=[{"groups": ["dev"], "targets": ["log"]}])
+    routing = _routing(routes=[{"clusters": ["dev"], "targets": ["log"]}])
     assert routing.targets_of(_alert()) == ("oncall", "pay", "search", "log")
 
 
