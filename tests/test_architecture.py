@@ -109,7 +109,7 @@ ROOMS = {
         "streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
         "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
-        "streaming.tables streaming.terminal",
+        "streaming.tables streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run streaming.job.session",
     ),
     "streaming.notes": room(

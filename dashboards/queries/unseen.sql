@@ -5,8 +5,8 @@
 --   cluster  its configured name
 --   kind     quarantine: records that could not be decoded; gap: ranges of a topic, or times without rounds (a state
 --            that was rebuilt is no such range)
---   number   number of rows or ranges
-SELECT cluster, 'quarantine' AS kind, count(*) AS number FROM quarantine_current GROUP BY cluster
+--   number   number of records or ranges
+SELECT cluster, 'quarantine' AS kind, CAST(sum(records) AS BIGINT) AS number FROM quarantine_current GROUP BY cluster
 UNION ALL
 SELECT cluster, 'gap' AS kind, count(*) AS number FROM gaps_current WHERE kind <> 'state' GROUP BY cluster
 ORDER BY cluster, kind

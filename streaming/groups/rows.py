@@ -325,6 +325,8 @@ class QuarantineRow(msgspec.Struct, frozen=True, array_like=True):
     key_type: int | None
     value_version: int | None
     reason: str
+    records: int
+    last_record_offset: int
     key: bytes | None
     value: bytes | None
     key_size: int | None

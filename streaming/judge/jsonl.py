@@ -18,7 +18,7 @@ from assignors import CustomStrategies, UnknownLibrary, parse_library
 from streaming.config import GroupRules, StrategyRule
 from streaming.groups import GroupConfig, Rows, advance
 from streaming.log_health import UnreadableState, advance_partition
-from streaming.offsets_log import Compactor, Windows
+from streaming.offsets_log import Compactor
 from streaming.records import Configured, GroupObservation, TopicObservation
 
 CLUSTER: Final = "judge"
@@ -93,9 +93,7 @@ def judge_line(question: dict[str, Any], custom: CustomStrategies | None = None)
         rules = _rules(asked)
     except ValueError as error:
         return {"error": str(error)}
-    # (What cannot be read is told of each record, as if there were a round after each.)
-    alone = Windows(range(1, len(records)), range(max(1, len(records))))
-    log = Compactor(0, 1, [len(records)], _all, _all, alone)
+    log = Compactor(0, 1, [len(records)], _all, _all)
     for at, (key, value) in enumerate(records):
         log.add(at, asked.records[at].time, key, value)
     newest = max((record.time for record in asked.records), default=0)

@@ -1,32 +1,73 @@
-"""Unreadable records of the topics: the first of each kind between two rounds, with position, bytes and reason.
+"""Unreadable records of the topics: kept once with position, bytes and reason, or only counted.
 
-These inputs belong to no group; their key is the partition. A kind is a record's type and version, and whether it is
-unknown or broken. A million junk records must cause neither a million rows nor a full memory, and those that a broker
-of the next release writes can be very many. While such records come, there is a row in every round.
+These inputs belong to no group; their key is the partition. A million junk records must cause neither a million rows
+nor a full memory, so per partition and day only a limited number of undecodable records get their own row, and the next
+one's row counts all others. Records of unknown types and of newer value versions are no damage and can be very many (a
+broker of the next release), so one sample per type, version and day is kept, with the count.
 
-A record's place among the rounds is in the log, so the rows do not depend on how it was cut into batches.
+A day is 24 hours of rounds (`ClosedRound.elapsed`) as of the newest round below a record, because a record's own time
+can be anything. Counts are written once per **window**, the range between two rounds' positions. All of this is in the
+log, so the rows do not depend on how it was cut into batches: if a batch ends inside a window (`Window.closed`), its
+counts wait for the window's end, which is an input of its own (`WindowEnd`): no other record need be unreadable.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from streaming.groups import GapRow, QuarantineRow, Rows
-from streaming.records import KINDS, LONGEST_REASON, LogGap, PartitionInput, QuarantinedRecord
+from streaming.records import (
+    KINDS,
+    LONGEST_REASON,
+    ONE_BY_ONE,
+    UNDECODABLE,
+    CountedRecords,
+    LogGap,
+    PartitionInput,
+    QuarantinedRecord,
+    Window,
+    WindowEnd,
+)
 from streaming.terminal import visible
 from streaming.times import day_of
 
 
-class UnreadableState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """What was told of one partition in the newest window with an unreadable record.
+class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Records of one kind on one day that share a row.
 
     Attributes:
-        window: That window; -1 before the first round.
-        told: Kind, type and version of the records that have a row there.
+        records: Number of records so far.
+        sample: The first record.
+        last_offset: Log offset of the last record.
+        told: The count in the newest row.
     """
 
-    window: int = -1
-    told: set[tuple[str, int | None, int | None]] = set()
+    records: int
+    sample: QuarantinedRecord
+    last_offset: int = -1
+    told: int = 0
+
+
+class UnreadableState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Unreadable records of one partition, as far as later rows need them.
+
+    Attributes:
+        counted: Counts of the newest day, by kind: unknown types and versions, `UNDECODABLE` and `_OTHERS`.
+        day: The newest day with an unreadable record; -1 before the first.
+        undecodable: Number of undecodable records of that day with their own row.
+        round: The newest window with an unreadable record.
+    """
+
+    counted: dict[str, Counted] = {}
+    day: int = -1
+    undecodable: int = 0
+    round: int = -1
+
+
+# Kind of the records beyond `KINDS`; like `UNDECODABLE` it has no slash.
+_OTHERS = "others"
 
 
 def advance_partition(
@@ -36,23 +77,110 @@ def advance_partition(
 
     Args:
         state: State so far; not modified.
-        inputs: In any order; they are processed by offset.
+        inputs: In any order; they are processed by window and offset.
         cluster: Configured name of the cluster.
 
     Returns:
-        The new state, and one row per kind and window, of at most `KINDS` kinds, and one per gap.
+        The new state, and one row per undecodable record (up to `ONE_BY_ONE` a day), one per window and kind of the
+        others (the first record of the day, with the day's count so far) and one per gap.
     """
-    rows = Rows(gaps=[_gap_row(cluster, item) for item in inputs if isinstance(item, LogGap)])
-    window, told = state.window, set(state.told)
-    unreadable = [item for item in inputs if isinstance(item, QuarantinedRecord)]
-    for item in sorted(unreadable, key=lambda item: item.offset):
-        if item.window != window:
-            window, told = item.window, set()
-        kind = item.kind, item.key_type, item.value_version
-        if kind not in told and len(told) < KINDS:
-            told.add(kind)
-            rows.quarantine.append(_quarantine_row(cluster, item))
-    return UnreadableState(window, told), rows
+    rows = Rows()
+    day = _Day(state, cluster, rows)
+    unreadable: list[QuarantinedRecord | CountedRecords] = []
+    ended = False
+    for item in inputs:
+        if isinstance(item, LogGap):
+            rows.gaps.append(_gap_row(cluster, item))
+        elif isinstance(item, WindowEnd):
+            ended = True
+        else:
+            unreadable.append(item)
+    for window, items in _by_window(unreadable):
+        day.enter(window)
+        for item in items:
+            day.add(item)
+        if window.closed:
+            day.write()
+    if ended:
+        day.write()
+    return day.state(), rows
+
+
+class _Day:
+    """The counts of one day: `enter` a window, `add` its records, then `write` the rows at its end."""
+
+    def __init__(self, state: UnreadableState, cluster: str, rows: Rows) -> None:
+        self._counted = dict(state.counted)
+        self._day, self._undecodable, self._round = state.day, state.undecodable, state.round
+        self._cluster = cluster
+        self._rows = rows
+
+    def state(self) -> UnreadableState:
+        return UnreadableState(self._counted, self._day, self._undecodable, self._round)
+
+    def enter(self, window: Window) -> None:
+        if window.round != self._round:
+            self.write()
+            self._round = window.round
+        if window.day > self._day:
+            self._day, self._undecodable, self._counted = window.day, 0, {}
+
+    def add(self, item: QuarantinedRecord | CountedRecords) -> None:
+        if isinstance(item, CountedRecords):
+            kind, sample = item.kind, item.sample
+            if kind not in self._counted and sum("/" in known for known in self._counted) >= KINDS and "/" in kind:
+                kind, sample = _OTHERS, _of_others(sample)
+            self._count(kind, sample, item.records, item.last_offset)
+        elif self._undecodable < ONE_BY_ONE:
+            self._undecodable += 1
+            self._rows.quarantine.append(_quarantine_row(self._cluster, item, "undecodable", 1, item.offset))
+        else:
+            self._count(UNDECODABLE, item, 1, item.offset)
+
+    def write(self) -> None:
+        for kind, now in self._counted.items():
+            if now.records > now.told:
+                what = "undecodable" if kind == UNDECODABLE else "unknown"
+                self._rows.quarantine.append(
+                    _quarantine_row(self._cluster, now.sample, what, now.records, now.last_offset)
+                )
+                self._counted[kind] = Counted(now.records, now.sample, now.last_offset, now.records)
+
+    def _count(self, kind: str, sample: QuarantinedRecord, records: int, last_offset: int) -> None:
+        before = self._counted.get(kind)
+        if before is None:
+            before = Counted(0, sample)
+        last_offset = max(before.last_offset, last_offset)
+        self._counted[kind] = Counted(before.records + records, before.sample, last_offset, before.told)
+
+
+def _by_window(
+    unreadable: Iterable[QuarantinedRecord | CountedRecords],
+) -> Iterator[tuple[Window, list[QuarantinedRecord | CountedRecords]]]:
+    """Windows in log order, each with its records: counted ones come after those that are kept."""
+    windows: dict[int, list[QuarantinedRecord | CountedRecords]] = {}
+    for item in sorted(unreadable, key=_first_offset):
+        windows.setdefault(item.window.round, []).append(item)
+    for items in windows.values():
+        yield items[0].window, sorted(items, key=lambda item: isinstance(item, CountedRecords))
+
+
+def _first_offset(item: QuarantinedRecord | CountedRecords) -> int:
+    return item.offset if isinstance(item, QuarantinedRecord) else item.sample.offset
+
+
+def _of_others(sample: QuarantinedRecord) -> QuarantinedRecord:
+    return msgspec.structs.replace(
+        sample,
+        key_type=None,
+        value_version=None,
+        reason=f"there were {KINDS} other types and versions on that day that this release does not know",
+        key=None,
+        value=None,
+        key_size=None,
+        value_size=None,
+        sha256=None,
+    )
 
 
 def _gap_row(cluster: str, gap: LogGap) -> GapRow:
@@ -69,7 +197,9 @@ def _gap_row(cluster: str, gap: LogGap) -> GapRow:
     )
 
 
-def _quarantine_row(cluster: str, record: QuarantinedRecord) -> QuarantineRow:
+def _quarantine_row(
+    cluster: str, record: QuarantinedRecord, kind: str, records: int, last_offset: int
+) -> QuarantineRow:
     return QuarantineRow(
         cluster=cluster,
         topic=record.topic,
@@ -77,10 +207,12 @@ def _quarantine_row(cluster: str, record: QuarantinedRecord) -> QuarantineRow:
         record_offset=record.offset,
         record_time=record.record_time,
         event_date=day_of(record.record_time),
-        kind=record.kind,
+        kind=kind,
         key_type=record.key_type,
         value_version=record.value_version,
         reason=visible(record.reason, LONGEST_REASON),
+        records=records,
+        last_record_offset=last_offset,
         key=record.key,
         value=record.value,
         key_size=record.key_size,

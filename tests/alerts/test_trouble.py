@@ -227,6 +227,7 @@ def _record(offset: int, **more: Any) -> dict[str, Any]:
         "topic": "t",
         "partition": 3,
         "record_offset": offset,
+        "last_record_offset": offset,
         "kind": "undecodable",
         "reason": "bad",
         **more,

@@ -176,7 +176,7 @@ def add_events(lake: MadeLake) -> None:
     )
     lake.add(
         "quarantine",
-        {"cluster": CLUSTER, "topic": "__consumer_offsets", "partition": 0, "record_offset": 7,
+        {"cluster": CLUSTER, "topic": "__consumer_offsets", "partition": 0, "record_offset": 7, "records": 3,
          "kind": "undecodable", "key_type": 2, "value_version": 3, "reason": "too short", "record_time": ms - 9_000},
     )  # fmt: skip
     lake.add(

@@ -9,8 +9,11 @@ import numpy as np
 from streaming.offsets_log import PADDING, Compactor, RecordColumns
 from streaming.records import (
     CommitWindow,
+    CountedRecords,
     GroupInput,
     PartitionInput,
+    UnreadableMembership,
+    UnreadableModern,
 )
 from tests.offsets_log.one_by_one import Record
 
@@ -44,13 +47,15 @@ def numbered(pairs: Sequence[tuple[bytes | None, bytes | None]], start: int = 10
     return [Record(start + i, 1_000 + i, key, value) for i, (key, value) in enumerate(pairs)]
 
 
-def counted(groups: dict[str, list[GroupInput]]) -> int:
-    """Records in the inputs of groups."""
+def counted(groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput]) -> int:
     total = 0
     for inputs in groups.values():
         for item in inputs:
-            total += item.commits + item.tombstones if isinstance(item, CommitWindow) else 1
-    return total
+            if isinstance(item, CommitWindow):
+                total += item.commits + item.tombstones
+            elif not isinstance(item, UnreadableMembership | UnreadableModern):  # (it is among the unreadable)
+                total += 1
+    return total + sum(item.records if isinstance(item, CountedRecords) else 1 for item in unreadable)
 
 
 def columns(records: Sequence[Record]) -> RecordColumns:

@@ -26,6 +26,7 @@ from streaming.offsets_log import (
 )
 from streaming.records import (
     CommitWindow,
+    CountedRecords,
     GroupInput,
     MembershipRecord,
     MembershipTombstone,
@@ -47,8 +48,8 @@ class Record(NamedTuple):
 
 class Folded(NamedTuple):
     groups: dict[str, list[GroupInput]]
-    unreadable: list[tuple[int, str]]
-    """Offset and reason of the first of each kind; that of unknown ones left out."""
+    quarantined: list[tuple[int, str]]
+    unknown: dict[tuple[str, int], tuple[int, int, int]]
     dropped: int
 
 
@@ -65,19 +66,29 @@ def fold_one_by_one(
     groups: dict[str, list[GroupInput]] = {}
     eras: dict[str, int] = {}
     windows: dict[tuple[object, ...], CommitWindow] = {}
-    first: dict[tuple[object, ...], tuple[int, str]] = {}
+    quarantined: list[tuple[int, str]] = []
+    unknown: dict[tuple[str, int], tuple[int, int, int]] = {}
     dropped = 0
 
-    def note(record: Record, why: Rejected | UnknownVersion | UnknownKey, key: bytes | None = None) -> None:
-        heads = [None if data is None or len(data) < 2 else data[:2] for data in (key or record.key, record.value)]
-        reason = visible(why.reason, 500) if isinstance(why, Rejected) else ""
-        first.setdefault((isinstance(why, Rejected), *heads), (record.offset, reason))
+    def count_unknown(record: Record) -> None:
+        version = None
+        if record.value is not None and len(record.value) >= 2:
+            version = int.from_bytes(record.value[:2], "big", signed=True)
+        count(f"{int.from_bytes(record.key[:2], 'big', signed=True)}/{version}", record.offset)
+
+    def count(kind: str, offset: int) -> None:
+        name = kind, bisect_right(boundaries, offset)
+        first, _, records = unknown.get(name, (offset, 0, 0))
+        unknown[name] = first, offset, records + 1
 
     for record in records:
         offset, timestamp, _, value = record
         key = decode_key(record.key)
-        if isinstance(key, Rejected | UnknownKey):
-            note(record, key)
+        if isinstance(key, Rejected):
+            quarantined.append((offset, key.reason))
+            continue
+        if isinstance(key, UnknownKey):
+            count_unknown(record)
             continue
         if not watches(key.group):
             dropped += 1
@@ -85,7 +96,7 @@ def fold_one_by_one(
         home = partition_for(key.group, partitions)
         if home != partition:
             reason = f"group {key.group!r} belongs to partition {home} of the offsets log, found on {partition}"
-            note(record, Rejected(reason))
+            quarantined.append((offset, reason))
             continue
         era = eras.get(key.group, 0), bisect_right(boundaries, offset)
         if isinstance(key, OffsetKey):
@@ -93,10 +104,12 @@ def fold_one_by_one(
                 dropped += 1
                 continue
             commit = None if value is None else decode_offset_commit(value)
-            is_unreadable = isinstance(commit, Rejected | UnknownVersion)
-            if isinstance(commit, Rejected | UnknownVersion):
+            if isinstance(commit, Rejected):
+                quarantined.append((offset, commit.reason))
+            elif isinstance(commit, UnknownVersion):
                 # (A legacy key, and one that Redpanda has wrapped, count as plain ones.)
-                note(record, commit, b"\x00\x01")
+                count(f"1/{int.from_bytes(value[:2], 'big', signed=True)}", offset)
+            is_unreadable = isinstance(commit, Rejected | UnknownVersion)
             window = _window(key, record, commit if isinstance(commit, OffsetCommit) else None, is_unreadable)
             name = ("commits", key.group, key.topic, key.partition, era)
             before = windows.get(name)
@@ -105,8 +118,10 @@ def fold_one_by_one(
             modern = decode_modern(offset, timestamp, key, value, partition)
             if isinstance(modern, Rejected | UnknownVersion) and key.key_type != 18:
                 groups.setdefault(key.group, []).append(UnreadableModern(offset, key.key_type, key.part))
-            if isinstance(modern, Rejected | UnknownVersion):
-                note(record, modern)
+            if isinstance(modern, Rejected):
+                quarantined.append((offset, modern.reason))
+            elif isinstance(modern, UnknownVersion):
+                count_unknown(record)
             else:
                 groups.setdefault(key.group, []).append(modern)
         else:
@@ -116,7 +131,10 @@ def fold_one_by_one(
                 membership = decode_membership(offset, timestamp, value, partition)
             if isinstance(membership, Rejected | UnknownVersion):
                 groups.setdefault(key.group, []).append(UnreadableMembership(offset))
-                note(record, membership)
+            if isinstance(membership, Rejected):
+                quarantined.append((offset, membership.reason))
+            elif isinstance(membership, UnknownVersion):
+                count_unknown(record)
             else:
                 assert isinstance(membership, MembershipRecord | MembershipTombstone)
                 groups.setdefault(key.group, []).append(membership)
@@ -125,7 +143,11 @@ def fold_one_by_one(
         groups.setdefault(str(place[1]), []).append(item)
     for items in groups.values():
         items.sort(key=lambda item: getattr(item, "position"))  # noqa: B009
-    return Folded(groups, sorted(first.values()), dropped)
+    # 101 records are kept; the others are only counted.
+    for offset, _ in quarantined[101:]:
+        count("undecodable", offset)
+    shown = [(offset, visible(reason, 500)) for offset, reason in quarantined[:101]]
+    return Folded(groups, shown, unknown, dropped)
 
 
 def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None, is_unreadable: bool) -> CommitWindow:
@@ -149,11 +171,18 @@ def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None, is_unre
     )
 
 
-def as_folded(groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput], dropped: int) -> Folded:
+def as_folded(
+    groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput], boundaries: Sequence[int], dropped: int
+) -> Folded:
     """The result of a compactor in the form of `fold_one_by_one`."""
-    found = [
-        (item.offset, "" if item.kind == "unknown" else item.reason)
+    quarantined = [(item.offset, item.reason) for item in unreadable if isinstance(item, QuarantinedRecord)]
+    unknown = {
+        (item.kind, bisect_right(sorted(boundaries), item.sample.offset)): (
+            item.sample.offset,
+            item.last_offset,
+            item.records,
+        )
         for item in unreadable
-        if isinstance(item, QuarantinedRecord)
-    ]
-    return Folded(groups, found, dropped)
+        if isinstance(item, CountedRecords)
+    }
+    return Folded(groups, quarantined, unknown, dropped)

@@ -29,7 +29,9 @@ from streaming.records import (
     CoordinatorMove,
     GroupObservation,
     RocketMQObservation,
+    Window,
 )
+from streaming.times import DAY_MS
 
 OfGroup = GroupObservation | RocketMQObservation
 """One group in one round, whatever was seen of it."""
@@ -80,7 +82,12 @@ def event_rounds(taken: Iterable[ClosedRound], partition: int) -> tuple[EventRou
 def windows_of(rounds: Iterable[EventRound]) -> Windows:
     """The windows of the partition, each named by the round above it, with whose events it is read."""
     above = sorted(rounds, key=lambda current: current.end)
-    return Windows([current.end for current in above[:-1]], [current.taken.round for current in above] or [-1])
+    windows: list[Window] = []
+    day = 0
+    for current in above:
+        day = max(day, current.taken.elapsed // DAY_MS)
+        windows.append(Window(current.taken.round, day))
+    return Windows([current.end for current in above[:-1]], windows or [Window()])
 
 
 class EventReader:
@@ -134,7 +141,7 @@ class EventReader:
             return
         if isinstance(event, UnknownType):
             if plain.offset >= self._start:
-                self.unreadable.unknown(plain, event.reason)
+                self.unreadable.unknown(plain, f"event/{event.name}", event.reason)
             return
         self.held += _DECODED * len(plain.value or b"")
         if isinstance(event, GroupsEvent):

@@ -167,6 +167,7 @@ def _behind(end: Positions, record: RoundRecord, closed: RoundClosed) -> Positio
         elapsed=elapsed_after(end.time, end.elapsed, closed),
         rounds_of=end.rounds_of or closed.cluster_id,
         source=None if closed.source == LOG else closed.source,
+        inside=False,
     )
 
 

@@ -31,7 +31,7 @@ from streaming.job.source.positions import (
 )
 from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
-from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out
+from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out, window_ends
 from streaming.lifecycle import room_log
 from streaming.record_batches import ClusterIdentity, RangeReader, UnreadableTopicError
 from streaming.records import (
@@ -160,6 +160,8 @@ class Planner:
         if gap is not None and first.rounds:
             lost = LogGap(0, gap.start, gap.end, gap.reason, self._settings.rounds_topic)
         rows = ready_rows(self._settings.rounds_topic, first, batch, lost)
+        if first.inside and batch.rounds:
+            rows += window_ends(self._settings.offsets_topic, self._settings.rounds_topic, last)
         return share_out(first, last, batch, rows, self._settings.tasks)
 
     def _tell(self, void: Sequence[VoidRecord]) -> None:
@@ -208,7 +210,7 @@ class Planner:
                 return self._turned(start, turned)
             if may_read_on and (end := self._read_on(start, here, ends, records)) is not start:
                 return end
-        return replace(start, rounds=records[-1].offset + 1) if is_full else start
+        return replace(start, rounds=records[-1].offset + 1, inside=True) if is_full else start
 
     def _may_wait(self, batch: Batch) -> bool:
         """Whether rounds wait for each other because nothing moves, as in the newest one that was taken."""
@@ -228,7 +230,7 @@ class Planner:
             return start
         self._last_without = self._clock()
         rounds = records[-1].offset + 1 if records else start.rounds
-        return named(replace(start, log={**start.log, **log}, rounds=rounds), here)
+        return named(replace(start, log={**start.log, **log}, rounds=rounds, inside=True), here)
 
     @property
     def _wanted(self) -> str | None:

@@ -47,6 +47,7 @@ class Positions(msgspec.Struct, frozen=True):
             different one where topics were copied to a cluster that did not see the rounds.
         topics: Topic ids by the topics' roles (`log`, `events`, `rounds`), as far as they are known.
         source: Source of groups that the query follows, where it is not the log; None otherwise.
+        inside: Whether they lie inside the window of the newest round: batches without rounds have gone on from it.
     """
 
     log: dict[int, int] = {}
@@ -60,6 +61,7 @@ class Positions(msgspec.Struct, frozen=True):
     rounds_of: str | None = None
     topics: dict[str, str] = {}
     source: str | None = None
+    inside: bool = False
 
     @property
     def follows(self) -> str | None:

@@ -17,10 +17,13 @@ from streaming.records import (
     ClosedRound,
     LogGap,
     PartitionInput,
+    Window,
+    WindowEnd,
     encode_inputs,
     partition_key,
     rows_of,
 )
+from streaming.times import DAY_MS
 
 # An event is JSON and larger than a log record, but is only decoded, not folded: it takes the CPU time of about four
 # commits.
@@ -38,7 +41,8 @@ class LogShare:
         known: The partition was read before: then offsets that no longer exist are a gap. Otherwise it is read from its
             beginning, wherever that is.
         boundaries: The rounds' positions inside the range, ascending.
-        windows: The stretches between rounds' positions, by which unreadable records are told. None for one.
+        windows: The stretches between rounds' positions, by which unreadable records are counted. None for those
+            between `boundaries`.
     """
 
     partition: int
@@ -160,16 +164,30 @@ def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -
     if batch.rounds:
         rows.append((ROUNDS_KEY, encode_inputs(batch.rounds)))
     marks = ((taken.offset + 1, taken) for taken in batch.rounds)
-    unreadable = UnreadableRecords(0, _windows(marks, start, start.rounds), topic, typed=False)
+    unreadable = UnreadableRecords(0, _windows(marks, start, start.rounds, batch), topic, typed=False)
     for void in batch.void:
         record = LogRecord(void.record.offset, void.record.timestamp, void.record.key, void.record.value)
         if isinstance(void.record.content, UnknownType):
-            unreadable.unknown(record, void.reason)
+            unreadable.unknown(record, f"record/{void.record.content.name}", void.reason)
         else:
             unreadable.reject(record, void.reason)
     inputs: list[PartitionInput] = [gap] if gap else []
     rows.extend(rows_of(partition_key(topic, 0), inputs + unreadable.inputs()))
     return rows
+
+
+def window_ends(offsets_topic: str, rounds_topic: str, end: Positions) -> list[tuple[str, bytes]]:
+    """The rows of the first batch with rounds after one without: what was counted there has not been written yet.
+
+    One for every partition that such a batch may have read, because nobody here knows where it met unreadable records.
+
+    Args:
+        offsets_topic: The offsets log.
+        rounds_topic: The rounds topic.
+        end: Where the batch ends.
+    """
+    places = [*((offsets_topic, partition) for partition in end.log), (rounds_topic, 0)]
+    return [(partition_key(*place), encode_inputs([WindowEnd()])) for place in places]
 
 
 def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogShare]:
@@ -180,27 +198,30 @@ def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogS
         positions = {taken.closed.log[partition] for taken in batch.rounds}
         boundaries = tuple(sorted(position for position in positions if first < position < last))
         marks = ((taken.closed.log[partition], taken) for taken in batch.rounds)
-        windows = _windows(marks, start, first)
+        windows = _windows(marks, start, first, batch)
         yield LogShare(partition, first, last, partition in start.log, boundaries, windows)
 
 
-def _windows(marks: Iterable[tuple[int, ClosedRound]], start: Positions, first: int) -> Windows:
+def _windows(marks: Iterable[tuple[int, ClosedRound]], start: Positions, first: int, batch: Batch) -> Windows:
     """The windows of a range, each named by the round below it, or by the one before the batch if that has none.
 
     Args:
         marks: The batch's rounds, each with the first offset behind it.
         start: Where the batch starts.
         first: Where the range starts.
+        batch: The batch. One without rounds ends inside a window, whose end `window_ends` tells.
     """
+    closed = bool(batch.rounds)
     positions: list[int] = []
-    rounds = [start.round]
+    windows = [Window(start.round, start.elapsed // DAY_MS, closed)]
     for position, taken in sorted(marks, key=lambda mark: mark[0]):
+        window = Window(taken.round, taken.elapsed // DAY_MS, closed)
         if position <= (positions[-1] if positions else first):
-            rounds[-1] = taken.round
+            windows[-1] = window
         else:
             positions.append(position)
-            rounds.append(taken.round)
-    return Windows(positions, rounds)
+            windows.append(window)
+    return Windows(positions, windows)
 
 
 def _events_of(share: EventsShare) -> int:

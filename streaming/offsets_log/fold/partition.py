@@ -51,6 +51,7 @@ from streaming.records import (
     TargetEpoch,
     UnreadableMembership,
     UnreadableModern,
+    Window,
     in_order,
 )
 
@@ -106,8 +107,9 @@ class Compactor:
     Call `add` for every record, or `add_columns` for several, in log order; then `groups` and `unreadable`.
 
     Attributes:
-        dropped: Number of records of groups and topics that are not watched. Every record is accounted for: where all
-            can be read, records added = commits, tombstones and records in the inputs of `groups`, plus `dropped`.
+        dropped: Number of records of groups and topics that are not watched. Every record is accounted for: records
+            added = commits, tombstones and records in the inputs of `groups` (without those that only stand for an
+            unreadable record), and in `unreadable`, plus `dropped`.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class Compactor:
             boundaries: Log positions of rounds, in any order: B separates the records below B from the others.
             watches: Whether a group passes the filters; called once per group.
             watches_topic: Whether a topic passes the filters; called once per topic.
-            windows: The stretches of which each kind of unreadable records is told once; None for one.
+            windows: The stretches by which unreadable records are counted; None for those between the boundaries.
             epochs: Leader epochs of the partition, filled before the records are added; None if they are not known.
             cluster_id: Kafka's own id of the cluster; None if it is not known.
         """
@@ -141,7 +143,9 @@ class Compactor:
         self._watches_topic = watches_topic
         self._boundaries = sorted(boundaries)
         self._epochs = LeaderEpochs() if epochs is None else epochs
-        self._unreadable = UnreadableRecords(partition, windows or Windows())
+        if windows is None:
+            windows = Windows(self._boundaries, [Window(number) for number in range(len(self._boundaries) + 1)])
+        self._unreadable = UnreadableRecords(partition, windows)
         self._groups: dict[str, _Group | _Misplaced | None] = {}
         self._topics: dict[str, bool] = {}
         self._fold = CommitFold(self._boundaries, self._decode_plain)
@@ -227,7 +231,7 @@ class Compactor:
                 yield name, found
 
     def unreadable(self) -> list[PartitionInput]:
-        """The first unreadable record of each kind and window, in log order."""
+        """The unreadable records, in log order."""
         self.fold()
         return self._unreadable.inputs()
 
@@ -293,7 +297,7 @@ class Compactor:
         if isinstance(key, Rejected):
             self._quarantine(record, key)
         elif isinstance(key, UnknownKey):
-            self._unreadable.unknown(record, unknown_type(record))
+            self._unreadable.unknown(record, *unknown_type(record))
         elif isinstance(group := self._group(key.group), _Misplaced):
             self._quarantine(record, Rejected(group.reason))
         elif group is None or isinstance(key, OffsetKey):
@@ -351,7 +355,7 @@ class Compactor:
         if isinstance(why, Rejected):
             self._unreadable.reject(record, why.reason)
         else:
-            self._unreadable.unknown(record, unknown_type(record))
+            self._unreadable.unknown(record, *unknown_type(record))
 
     def _group(self, name: str) -> _Group | _Misplaced | None:
         """The group with this name; None when it is not watched."""

@@ -37,7 +37,7 @@ _OURS = Mode(
         Metric("evenkeel_held_log_partitions", "rounds", "held_partitions",
                "Partitions of the offsets log that open transactions block: the lag of their groups is not known."),
         Metric("evenkeel_undecoded_records", "rounds", "undecoded",
-               "Rows of records that could not be decoded, in the table quarantine."),
+               "Records that could not be decoded, as far as the lake holds them (table quarantine)."),
         Metric("evenkeel_gaps", "rounds", "gaps",
                "Ranges deleted before we read them, as far as the lake holds them (table gaps)."),
         Metric("evenkeel_alerts_firing", "alerts", "firing", "Alerts of Evenkeel's own that fire."),

@@ -158,7 +158,7 @@ BROKER_MEMBERS: Final = observed(
 
 QUARANTINE: Final = Table(
     "quarantine",
-    "Records that could not be decoded: of each partition the first of each kind, type and version between two rounds, of up to 32 of them",
+    "One row per record that could not be decoded, up to a hundred per partition and day, and one that counts the rest; of unknown types and newer versions one sample per type, version and day, with a count. A day is 24 hours of rounds",
     (
         CLUSTER,
         Column("topic", STRING, "Topic of the record: __consumer_offsets, or one of the probe's"),
@@ -170,14 +170,20 @@ QUARANTINE: Final = Table(
         Column("key_type", INT, "Record type at the head of the key; NULL when the key is null or too short"),
         Column("value_version", INT, "Version at the head of the value; NULL when the value is null or too short"),
         Column("reason", STRING, "What is wrong with it"),
-        Column("key", BINARY, "The key, cut to 16 KiB; NULL when it is null"),
-        Column("value", BINARY, "The value, cut likewise; NULL when it is null"),
+        Column("records", LONG, "Records that this row stands for; in a row that counts, those of the day so far"),
+        Column("last_record_offset", LONG, "Offset of the last of them"),
+        Column(
+            "key",
+            BINARY,
+            "The key, cut to 16 KiB; NULL when it is null, or not kept",
+        ),
+        Column("value", BINARY, "The value, cut likewise; NULL when it is null, or not kept"),
         Column("key_size", INT, "Bytes of the whole key; NULL when it is null"),
         Column("value_size", INT, "Bytes of the whole value; NULL when it is null"),
         Column("sha256", STRING, "SHA-256 of key and value together when either was cut; NULL otherwise"),
     ),
     key=("cluster", "topic", "partition", "record_offset"),
-    newest_by=("record_offset",),
+    newest_by=("last_record_offset",),
     keep_days=None,
     time="record_time",
     # Timestamps in broken records are whatever somebody wrote: a folder per day of them could be any number.

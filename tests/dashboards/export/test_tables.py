@@ -31,7 +31,7 @@ def made(root: Path, end: datetime) -> LakeReader:
     lake.add("alerts", {"cluster": CLUSTER, "rule": "drift", "severity": "critical", "state": "firing", "ended": False,
                         "group_id": "mailer", "entity": "1", "alert_id": "a", "decision": 1, "round": 1, "since": ms,
                         "round_time": ms, "event_date": ms // 86_400_000, "message": "it drifted"})  # fmt: skip
-    lake.add("quarantine", {"cluster": CLUSTER, "topic": "t", "partition": 0, "record_offset": 7})
+    lake.add("quarantine", {"cluster": CLUSTER, "topic": "t", "partition": 0, "record_offset": 7, "records": 3})
     return LakeReader(root)
 
 

@@ -19,6 +19,7 @@ from streaming.records import (
     ClosedRound,
     ClusterTopicObservation,
     CoordinatorMove,
+    CountedRecords,
     GroupObservation,
     PartitionInput,
     QuarantinedRecord,
@@ -61,12 +62,12 @@ def read(
     return Read(*reader.take(), reader.unreadable.inputs(), held)
 
 
-def kept(made: Read) -> list[tuple[int, str, str]]:
-    return [
-        (record.offset, record.kind, record.reason)
-        for record in made.unreadable
-        if isinstance(record, QuarantinedRecord)
-    ]
+def kept(made: Read) -> list[tuple[int, str]]:
+    return [(record.offset, record.reason) for record in made.unreadable if isinstance(record, QuarantinedRecord)]
+
+
+def passed_over(made: Read) -> list[tuple[str, int]]:
+    return [(item.kind, item.records) for item in made.unreadable if isinstance(item, CountedRecords)]
 
 
 def test_an_observation_is_what_the_probe_saw_with_the_rounds_number_and_times() -> None:
@@ -136,13 +137,12 @@ def test_a_topic_of_the_cluster_counts_in_its_round_and_its_end_whatever_the_fil
 
 def test_junk_is_kept_once_and_never_when_it_was_read_before() -> None:
     junk: list[Event | bytes | None] = [b"\xff\x00", None, b'{"v":9,"type":"groups"}', b'{"v":9,"type":"quota"}']
-    assert [(offset, kind) for offset, kind, _ in kept(read(junk))] == [(10, "undecodable"), (13, "unknown")]
-    assert kept(read(junk, start=12))[0] == (
-        12,
-        "undecodable",
-        "not one of our records: Object missing required field `cluster`",
-    )
-    assert kept(read(junk, start=14)) == []
+    made = read(junk)
+    assert [offset for offset, _ in kept(made)] == [10, 11, 12]
+    assert [offset for offset, _ in kept(read(junk, start=12))] == [12]
+    assert kept(made)[2][1] == "not one of our records: Object missing required field `cluster`"
+    assert passed_over(made) == passed_over(read(junk, start=13)) == [("event/quota", 1)]
+    assert passed_over(read(junk, start=14)) == []
 
 
 def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:

@@ -120,7 +120,7 @@ def test_when_no_round_closes_for_three_intervals_the_log_goes_on_without(world:
     assert world.planner.latest(start, None) is start
     world.now = 30.1
     end = world.planner.latest(start, None)
-    assert end == start | {"log": {"0": 8, "1": 1}}
+    assert end == start | {"log": {"0": 8, "1": 1}, "inside": True}
     assert rounds_of(world.planner.tasks(start, end)) == []
     assert world.planner.latest(end, None) is end
 

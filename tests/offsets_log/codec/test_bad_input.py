@@ -25,7 +25,7 @@ from streaming.offsets_log import (
     decode_subscription,
 )
 from tests.examples import examples
-from tests.offsets_log.compacting import columns
+from tests.offsets_log.compacting import columns, counted
 from tests.offsets_log.mutated import mutated_records
 from tests.offsets_log.one_by_one import Record, as_folded, fold_one_by_one
 from tests.offsets_log.real_records import REAL
@@ -56,9 +56,10 @@ def _decode_both_ways(seed: int, mutated: int) -> None:
     for record in records:
         compactor.add(*record)
     groups, unreadable = dict(compactor.groups()), compactor.unreadable()
-    assert as_folded(groups, unreadable, compactor.dropped) == fold_one_by_one(
+    assert as_folded(groups, unreadable, boundaries, compactor.dropped) == fold_one_by_one(
         records, boundaries=boundaries, watches=lambda name: name != "g"
     )
+    assert counted(groups, unreadable) + compactor.dropped == mutated
     at_once = Compactor(0, 1, boundaries, lambda name: name != "g", lambda _: True)
     at_once.add_columns(columns(records))
     found = dict(at_once.groups()), at_once.unreadable(), at_once.dropped

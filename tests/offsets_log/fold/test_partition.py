@@ -80,7 +80,7 @@ def test_memory_grows_with_keys_and_not_with_records(value: bytes | None, monkey
         compactor.add(offset, offset, keys[offset % 60], value)
         held.append(compactor._fold._rows + len(compactor._waiting))
     assert max(held) <= 1_000 + 2 * 100
-    assert counted(dict(compactor.groups())) == 50_000
+    assert counted(dict(compactor.groups()), []) == 50_000
 
 
 def test_what_is_held_of_junk_and_of_names_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Records that cannot be read: which of them are kept, and the reason of each."""
+"""Records that cannot be read: which of them are kept, which are only counted, and the reason of each."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import hashlib
 
 import pytest
 
-from streaming.offsets_log import Compactor, Windows, partition_for
+from streaming.offsets_log import Compactor, partition_for
 from streaming.records import (
     CommitWindow,
-    PartitionInput,
+    CountedRecords,
     QuarantinedRecord,
     UnreadableModern,
 )
 from tests.offsets_log.compacting import compacted, numbered
+from tests.offsets_log.one_by_one import Record
 from tests.offsets_log.written import (
     group_epoch,
     member_metadata,
@@ -22,14 +23,11 @@ from tests.offsets_log.written import (
     other_key,
 )
 
+DAY = 86_400_000
 COMMIT_KEY = offset_key("g", "t", 0)
 
 
-def told(unreadable: list[PartitionInput]) -> list[tuple[str, str]]:
-    return [(item.kind, item.reason) for item in unreadable if isinstance(item, QuarantinedRecord)]
-
-
-def test_a_value_that_breaks_its_layout_is_undecodable_and_a_newer_version_unknown() -> None:
+def test_a_value_of_another_type_that_breaks_its_layout_is_quarantined_and_a_newer_version_counted() -> None:
     pairs = [
         (other_key(5, "g", "m"), member_metadata(["t"])[:-1]),
         (other_key(3, "g"), group_epoch(1) + b"\x00"),
@@ -40,15 +38,12 @@ def test_a_value_that_breaks_its_layout_is_undecodable_and_a_newer_version_unkno
     # (Nothing that is said of a group depends on type 18.)
     rows = [(item.record, item.key_type, item.part) for item in groups["g"] if isinstance(item, UnreadableModern)]
     assert rows == [(100, 5, "m"), (101, 3, None), (102, 3, None)]
-    assert told(unreadable) == [
-        ("undecodable", "value: tag 0 needs 1 bytes at byte 33, but 0 are left"),
-        ("undecodable", "value: 1 bytes follow the end of the value at byte 7"),
-        ("unknown", "type 3, value version 1, is not known to this release; a newer broker may have written it"),
-        (
-            "undecodable",
-            "value: no release has written type 18 (StreamsGroupPartitionMetadata), so no layout of it is known",
-        ),
+    assert [item.reason for item in unreadable if isinstance(item, QuarantinedRecord)] == [
+        "value: tag 0 needs 1 bytes at byte 33, but 0 are left",
+        "value: 1 bytes follow the end of the value at byte 7",
+        "value: no release has written type 18 (StreamsGroupPartitionMetadata), so no layout of it is known",
     ]
+    assert [item.kind for item in unreadable if isinstance(item, CountedRecords)] == ["3/1"]
 
 
 def test_a_group_on_a_foreign_partition_is_quarantined_with_both_partitions() -> None:
@@ -70,24 +65,31 @@ def test_a_cluster_of_redpanda_has_its_groups_on_other_partitions() -> None:
         assert ([name for name, _ in codec.groups()], len(codec.unreadable())) == (["g"] * is_read, 1 - is_read)
 
 
-def test_a_newer_value_version_is_told_once_in_each_window_and_makes_commits_unreadable() -> None:
-    compactor = Compactor(0, 1, [13], lambda _: True, lambda _: True, Windows([13], [4, 5]))
-    for offset in range(10, 15):
-        compactor.add(offset, 1_000, COMMIT_KEY, b"\x00\x05" + offset_value(3, 1)[2:])
-    ((_, windows),) = compactor.groups()
-    assert [
-        (one.commits, one.tombstones, one.last_record, one.unreadable)
-        for one in windows
-        if isinstance(one, CommitWindow)
-    ] == [(0, 0, 12, True), (0, 0, 14, True)]
-    found = [item for item in compactor.unreadable() if isinstance(item, QuarantinedRecord)]
-    assert [(item.kind, item.offset, item.window) for item in found] == [("unknown", 10, 4), ("unknown", 13, 5)]
+def test_a_newer_value_version_is_counted_by_boundary_with_its_first_record_as_sample() -> None:
+    newer = offset_value(3, 1)[2:]
+    records = [
+        Record(10, DAY - 1, COMMIT_KEY, b"\x00\x05" + newer),
+        Record(11, DAY, COMMIT_KEY, b"\x00\x05" + newer),
+        Record(12, DAY + 1, COMMIT_KEY, b"\x00\x05" + newer),
+        Record(13, DAY + 2, COMMIT_KEY, b"\x00\x05" + newer),
+    ]
+    groups, unreadable, _ = compacted(records, boundaries=[13])
+    windows = [item for item in groups["g"] if isinstance(item, CommitWindow)]
+    assert [(one.commits, one.tombstones, one.last_record, one.unreadable) for one in windows] == [
+        (0, 0, 12, True),
+        (0, 0, 13, True),
+    ]
+    found = [
+        (item.kind, item.records, item.sample.offset, item.last_offset)
+        for item in unreadable
+        if isinstance(item, CountedRecords)
+    ]
+    assert found == [("1/5", 3, 10, 12), ("1/5", 1, 13, 13)]
 
 
-def test_an_unknown_key_type_is_told_even_without_a_value() -> None:
+def test_an_unknown_key_type_is_counted_even_without_a_value() -> None:
     _, unreadable, _ = compacted(numbered([(b"\x00\x18", None), (b"\xff\xff", b"\x00\x00")]))
-    found = [item for item in unreadable if isinstance(item, QuarantinedRecord)]
-    assert [(item.key_type, item.value_version) for item in found] == [(24, None), (-1, 0)]
+    assert [item.kind for item in unreadable if isinstance(item, CountedRecords)] == ["24/None", "-1/0"]
 
 
 @pytest.mark.parametrize(
@@ -97,9 +99,17 @@ def test_the_reason_of_an_unknown_record_names_its_type_and_the_version_of_its_v
     value: bytes | None, named: str
 ) -> None:
     _, unreadable, _ = compacted(numbered([(b"\x00\x18", value)]))
-    assert told(unreadable) == [
-        ("unknown", f"{named} is not known to this release; a newer broker may have written it")
+    assert [item.sample.reason for item in unreadable if isinstance(item, CountedRecords)] == [
+        f"{named} is not known to this release; a newer broker may have written it"
     ]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_many_unknown_kinds_in_a_day_the_first_thirty_two_keep_the_bytes_of_their_first_record(order: int) -> None:
+    keys = [(1_000 + number).to_bytes(2, "big") for number in range(100)]
+    _, unreadable, _ = compacted(numbered([(key, b"\x00\x00") for key in keys[::order]], start=0))
+    found = [item.sample.key for item in unreadable if isinstance(item, CountedRecords)]
+    assert found == [*keys[::order][:32], *[None] * 68]
 
 
 @pytest.mark.parametrize(("keys", "values"), [(100_000, 70_000), (16_385, 5), (5, 16_385)])
@@ -128,10 +138,24 @@ def test_a_null_key_is_quarantined() -> None:
     assert (record.key, record.value, record.key_type) == (None, None, None)
 
 
-def test_of_a_flood_of_junk_the_first_of_each_kind_is_kept_although_some_are_decoded_later() -> None:
-    flood = numbered([(COMMIT_KEY, b"\x00\x03") if n % 3 == 0 else (None, None) for n in range(1_000)], start=0)
+@pytest.mark.parametrize("boundaries", [(), (150, 700)])
+def test_a_flood_of_junk_is_kept_up_to_a_number_and_counted(boundaries: tuple[int, ...]) -> None:
+    flood = numbered([(None, None) if n % 3 else (COMMIT_KEY, b"\x00\x03") for n in range(1_000)], start=0)
+    _, unreadable, _ = compacted(flood, boundaries=list(boundaries))
+    kept = [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)]
+    # (Undecodable commits are found later than the others.)
+    assert kept == list(range(101))
+    counted_only = [item for item in unreadable if isinstance(item, CountedRecords)]
+    assert {item.kind for item in counted_only} == {"undecodable"}
+    found = [(item.sample.offset, item.records, item.last_offset) for item in counted_only]
+    assert found == ([(101, 49, 149), (150, 550, 699), (700, 300, 999)] if boundaries else [(101, 899, 999)])
+
+
+def test_a_commit_that_is_decoded_after_a_flood_of_junk_is_kept_at_its_place_among_the_first() -> None:
+    # (It waits to be decoded while the 201 other records are cut to the first 101 of them.)
+    flood = numbered([(COMMIT_KEY, b"\x00\x03") if n == 100 else (None, None) for n in range(202)], start=0)
     _, unreadable, _ = compacted(flood)
-    assert [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)] == [0, 1]
+    assert [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)] == list(range(101))
 
 
 def test_a_commit_that_waits_to_be_decoded_is_found_unreadable_before_the_groups_are_asked_for() -> None:
