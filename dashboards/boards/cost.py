@@ -34,7 +34,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     "unfinished_generations": "generations before it left no record",
     "coordinator_moved": "the group's coordinator was elected again",
     "broker_down": "a broker went down",
-    "broker_up": "a broker came back",
+    "broker_up": "a broker came up",
     "unknown": "not known",
     "eager": "everything stops",
     "cooperative": "what stays goes on",

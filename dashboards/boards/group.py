@@ -86,7 +86,6 @@ def _fill(view: View) -> Mapping[str, Any]:
         "extremes": _extremes(history),
         "alerts": firing(view, group),
         "owners": owners(members, verdict, partitions),
-        "broker_lists": view.rows("broker_members", **name) if group["source"] == "rocketmq" else [],
         # A line for each of very many decisions would hide the lag.
         "lag": _lag(view, group, found.rows if found.steps is None else (), history),
         "moves": timeline(found, span),

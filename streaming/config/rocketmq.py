@@ -7,23 +7,19 @@ import ssl
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from streaming.config.kafka import Section, secret_of
 from streaming.config.patterns import Pattern, fits
 from streaming.exceptions import SetupError
 
-ROCKETMQ_SECRETS = ("secret_key", "security_token", "ssl_password")
+ROCKETMQ_SECRETS = ("secret_key", "ssl_password")
 """Settings of the connection that are passed in files and in the environment only."""
 
 NO_BUS = (
     "A RocketMQ cluster is watched, and Evenkeel needs a Kafka for its own two topics: name its brokers in section "
     "[bus] as bootstrap_servers, or in EVENKEEL_BUS__BOOTSTRAP_SERVERS (one small broker is enough, docs/rocketmq.md)."
 )
-
-_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s;,]+)(:\d{1,5})?")
-
-_DEFAULT_PORT = 9876
 
 
 class QueueSetting(Section):
@@ -69,7 +65,6 @@ class RocketMQSettings(Section):
         access_key: User, where the servers have access control.
         secret_key: Its secret; `secret_key_file` or the environment is the better place.
         secret_key_file: File whose content, stripped, is the secret.
-        security_token: Token of a temporary login; a secret like `secret_key`.
         tls: Whether to speak TLS with name servers and brokers.
         ssl_cafile: PEM file of the certificate authorities; None takes the system's.
         ssl_certfile: PEM file of the client's certificate.
@@ -77,8 +72,6 @@ class RocketMQSettings(Section):
         ssl_password: Password of the key; rather in the environment.
         ssl_check_hostname: Whether certificates must name the host. Routes have the brokers' addresses as numbers, and
             their own certificates seldom name them: then False, with an `ssl_cafile` of yours.
-        request_timeout_ms: A server that has not answered by then is not waited for in this round.
-        client_timeout_ms: A client that has not answered its broker by then is not waited for in this round.
         strategies: What members gave their strategies.
     """
 
@@ -86,29 +79,13 @@ class RocketMQSettings(Section):
     access_key: str | None = Field(default=None, min_length=1)
     secret_key: SecretStr | None = None
     secret_key_file: Path | None = None
-    security_token: SecretStr | None = None
     tls: bool = False
     ssl_cafile: Path | None = None
     ssl_certfile: Path | None = None
     ssl_keyfile: Path | None = None
     ssl_password: SecretStr | None = None
     ssl_check_hostname: bool = True
-    request_timeout_ms: int = Field(default=3_000, ge=100)
-    client_timeout_ms: int = Field(default=2_000, ge=100)
     strategies: tuple[RocketMQStrategy, ...] = ()
-
-    @field_validator("name_servers")
-    @classmethod
-    def _addresses(cls, name_servers: str) -> str:
-        for address in _parts(name_servers):
-            found = _ADDRESS.fullmatch(address)
-            if found is None or (found[2] is not None and not 0 < int(found[2][1:]) <= 65_535):
-                message = "it must be addresses and ports with semicolons in between, like 10.0.0.1:9876;10.0.0.2:9876"
-                raise ValueError(message)
-        if not _parts(name_servers):
-            message = "it names no name server"
-            raise ValueError(message)
-        return name_servers
 
     @model_validator(mode="after")
     def _both_keys(self) -> RocketMQSettings:
@@ -119,15 +96,12 @@ class RocketMQSettings(Section):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The name servers as "host:port", in the order of the setting, each once."""
-        found = []
-        for part in _parts(self.name_servers):
-            given = _ADDRESS.fullmatch(part)
-            found.append(part if given is None or given[2] else f"{part}:{_DEFAULT_PORT}")
-        return tuple(dict.fromkeys(found))
+        """The name servers, in the order of the setting, each once; without a port it is 9876."""
+        parts = [part.strip() for part in re.split("[;,]", self.name_servers)]
+        return tuple(dict.fromkeys(part for part in parts if part))
 
-    def login(self) -> tuple[str, str, str | None] | None:
-        """Access key, secret key and security token in the clear; None without access control.
+    def login(self) -> tuple[str, str] | None:
+        """Access key and secret key in the clear; None without access control.
 
         Raises:
             SetupError: The secret's file cannot be read.
@@ -136,7 +110,7 @@ class RocketMQSettings(Section):
             return None
         secret = secret_of(self.secret_key, self.secret_key_file)
         assert secret is not None  # noqa: S101  (validated above)
-        return self.access_key, secret, secret_of(self.security_token, None)
+        return self.access_key, secret
 
     def tls_context(self) -> ssl.SSLContext | None:
         """What connections are made with; None for plain ones.
@@ -161,7 +135,3 @@ class RocketMQSettings(Section):
 def strategy_of(strategies: Iterable[RocketMQStrategy], group: str) -> RocketMQStrategy | None:
     """What the members of a group gave their strategy; None where no entry fits."""
     return next((one for one in strategies if fits(group, one.groups)), None)
-
-
-def _parts(name_servers: str) -> list[str]:
-    return [part for part in (part.strip() for part in re.split("[;,]", name_servers)) if part]

@@ -440,40 +440,6 @@ class WhatIfRow(_OfDecision, frozen=True, array_like=True):
     configured: bool | None = None
 
 
-class BrokerClient(msgspec.Struct, frozen=True, array_like=True):
-    """One connection on a broker's list of a group's clients."""
-
-    client_id: str
-    address: str | None
-    language: str | None
-    version: str | None
-
-
-class BrokerMembersRow(_OfGroup, frozen=True, array_like=True):
-    """One row of `broker_members`."""
-
-    broker: str
-    broker_id: int
-    address: str
-    source: str
-    round: int
-    round_time: int
-    event_date: int
-    ended: bool
-    answer: str
-    reason: str | None
-    connections: int | None
-    clients: tuple[BrokerClient, ...] | None
-    missing: tuple[str, ...] | None
-    duplicated: tuple[str, ...] | None
-    consume_type: str | None
-    message_model: str | None
-    consume_from: str | None
-    subscription: tuple[str, ...] | None
-    broker_version: str | None
-    consume_enabled: bool | None
-
-
 class Rows(msgspec.Struct, array_like=True):
     """Rows by table; the field names are the tables' names.
 
@@ -492,7 +458,6 @@ class Rows(msgspec.Struct, array_like=True):
     open_transactions: list[OpenTransactionRow] = []
     member_load: list[MemberLoadRow] = []
     topics: list[TopicRow] = []
-    broker_members: list[BrokerMembersRow] = []
 
     def __bool__(self) -> bool:
         """Whether any table has rows."""

@@ -32,9 +32,9 @@ ANSWERS: Final = (OK, NONE, MISSING, OFFLINE, TIMEOUT, REFUSED, ERROR, NOT_ASKED
 """How a question was answered.
 
 - `ok`: with what was asked for.
-- `none`: a broker says that the group has no consumer there (request 38, code 1).
+- `none`: a broker says that the group has no consumer there (request 203, code 206).
 - `missing`: a name server says that there is no such topic (code 17).
-- `offline`: a broker says that it has no such client (request 307, code 1; request 203, code 206).
+- `offline`: a broker says that it has no such client (request 307, code 1).
 - `timeout`: nobody answered in time: no connection, or code 207 for a client that does not answer its broker.
 - `refused`: no right (code 16).
 - `error`: any other code, or an answer that cannot be read.
@@ -56,25 +56,11 @@ class ChannelSeen(msgspec.Struct, frozen=True, array_like=True, gc=False):
         client_id: Client id.
         address: The client's address and port as the broker sees it.
         language: "JAVA", "GO", ...; None when not told.
-        version: As the client tells it ("V5_5_0", or the bare ordinal); None when not told.
     """
 
     client_id: str
     address: str
     language: str | None = None
-    version: str | None = None
-
-
-class RequestMode(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How a broker of 5.x gives out a topic to a group (request 402).
-
-    Attributes:
-        topic: Topic.
-        mode: "PULL" or "POP".
-    """
-
-    topic: str
-    mode: str
 
 
 class SubscriptionSeen(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -96,19 +82,15 @@ class BrokerSeen(msgspec.Struct, frozen=True, array_like=True):
         name: Broker name, as in routes and queues.
         broker_id: 0 for the master.
         address: Address that was asked.
-        answer: How it answered 38, one of `ANSWERS`.
+        answer: How it answered 203, one of `ANSWERS`.
         reason: What it said instead of an answer, as text; None where it answered.
-        clients: Its list of the group's clients (38): one entry per connection, duplicates kept, sorted by the probe,
+        clients: Its list of the group's clients: one entry per connection, duplicates kept, sorted by the probe,
             because brokers list them in no order. () without an answer.
-        channels: Its connections of the group (203), sorted; None without an answer.
+        channels: Its connections of the group, sorted; None without an answer.
         consume_type: The group's, by the last heartbeat (203): "push", "pull" or "pop"; None when not told.
         message_model: Likewise: "CLUSTERING" or "BROADCASTING".
-        consume_from: Likewise: `consumeFromWhere`.
         subscriptions: Likewise: the last writer's subscriptions, which need not be any other member's; None when not
             told.
-        version: The broker's version as text; None when not told.
-        consume_enabled: `consumeEnable` of the group (201): False stops all its members; None when not told.
-        modes: Topics of the group with a request mode of their own (402); None when not told or before 5.x.
     """
 
     name: str
@@ -120,11 +102,7 @@ class BrokerSeen(msgspec.Struct, frozen=True, array_like=True):
     channels: tuple[ChannelSeen, ...] | None = None
     consume_type: str | None = None
     message_model: str | None = None
-    consume_from: str | None = None
     subscriptions: tuple[SubscriptionSeen, ...] | None = None
-    version: str | None = None
-    consume_enabled: bool | None = None
-    modes: tuple[RequestMode, ...] | None = None
 
 
 class HeldQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -156,7 +134,7 @@ class MemberSeen(msgspec.Struct, frozen=True, array_like=True):
         client_id: Client id.
         answer: How it answered, one of `ANSWERS`.
         language: "JAVA", "GO", ...; from 203. None when not told.
-        version: "V5_5_0", or the bare ordinal; None when not told.
+        version: "V5_5_0"; None when not told.
         strategy: Class of its strategy, without "@hash"; None when not told, as by Go and C++ clients.
         consume_type: "push", "pull" or "pop"; None when not told.
         message_model: "CLUSTERING" or "BROADCASTING"; None when not told.

@@ -115,12 +115,11 @@ class SubscriptionData(msgspec.Struct, frozen=True):
 
 
 class ClientConnection(msgspec.Struct, frozen=True):
-    """A client's connection to a broker. `version` is an ordinal."""
+    """A client's connection to a broker."""
 
     clientId: str | None = None  # noqa: N815
     clientAddr: str | None = None  # noqa: N815
     language: str | None = None
-    version: int | None = None
 
 
 class ConsumerConnection(msgspec.Struct, frozen=True):
@@ -130,13 +129,6 @@ class ConsumerConnection(msgspec.Struct, frozen=True):
     subscriptionTable: dict[str, SubscriptionData] = {}  # noqa: N815
     consumeType: str | None = None  # noqa: N815
     messageModel: str | None = None  # noqa: N815
-    consumeFromWhere: str | None = None  # noqa: N815
-
-
-class ConsumerList(msgspec.Struct, frozen=True):
-    """Answer to GET_CONSUMER_LIST_BY_GROUP."""
-
-    consumerIdList: list[str]  # noqa: N815
 
 
 class ProcessQueue(msgspec.Struct, frozen=True):
@@ -155,28 +147,10 @@ class RunningInfo(msgspec.Struct, frozen=True):
     mqPopTable: dict[str, ProcessQueue] | None = None  # noqa: N815
 
 
-class SubscriptionGroup(msgspec.Struct, frozen=True):
-    """`SubscriptionGroupConfig`."""
-
-    consumeEnable: bool = True  # noqa: N815
-
-
 class SubscriptionGroups(msgspec.Struct, frozen=True):
     """Answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG, by group."""
 
-    subscriptionGroupTable: dict[str, SubscriptionGroup]  # noqa: N815
-
-
-class RequestModeBody(msgspec.Struct, frozen=True):
-    """`SetMessageRequestModeRequestBody`."""
-
-    mode: str | None = None
-
-
-class RequestModes(msgspec.Struct, frozen=True):
-    """Answer to GET_ALL_MESSAGE_REQUEST_MODE, by topic and group."""
-
-    messageRequestModeMap: dict[str, dict[str, RequestModeBody]] = {}  # noqa: N815
+    subscriptionGroupTable: dict[str, Any]  # noqa: N815
 
 
 class ConsumerOffsets(msgspec.Struct, frozen=True):
@@ -196,12 +170,6 @@ class TopicStats(msgspec.Struct, frozen=True):
     """Answer to GET_TOPIC_STATS_INFO, by queue."""
 
     offsetTable: dict[str, TopicOffset]  # noqa: N815
-
-
-class RuntimeInfo(msgspec.Struct, frozen=True):
-    """Answer to GET_BROKER_RUNTIME_INFO."""
-
-    table: dict[str, str] = {}
 
 
 def read_body(kind: type[T], body: bytes | None) -> T:

@@ -34,16 +34,11 @@ _CONNECT_S = 2.0
 
 _CHUNK = 256 * 1024
 
-_MOST_BYTES = 256 * 1024 * 1024
-"""Bodies that one call of `ask` holds. A cluster of thousands of groups tells some tens of MB in a round."""
-
 
 class Request(IntEnum):
     """What is asked (`RequestCode`). None of these changes anything, and none makes the asker a member of a group."""
 
-    GET_CONSUMER_LIST_BY_GROUP = 38
     GET_ALL_CONSUMER_OFFSET = 43
-    GET_BROKER_RUNTIME_INFO = 28
     GET_ROUTEINFO_BY_TOPIC = 105
     GET_BROKER_CLUSTER_INFO = 106
     GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
@@ -51,7 +46,6 @@ class Request(IntEnum):
     GET_CONSUMER_CONNECTION_LIST = 203
     GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
     GET_CONSUMER_RUNNING_INFO = 307
-    GET_ALL_MESSAGE_REQUEST_MODE = 402
 
 
 _NAMES: Final = {int(request): request.name for request in Request}
@@ -110,12 +104,6 @@ class _Call:
         self.questions, self.seconds = questions, seconds
         self.answers: list[Answer] = [_late(seconds)] * len(questions)
         self.end = time.monotonic() + seconds
-        self._bytes = 0
-
-    def note_answer(self, index: int, frame: Frame) -> None:
-        self._bytes += len(frame.body or b"")
-        too_much = Unanswered(f"the answers have more than {_MOST_BYTES:,} bytes")
-        self.answers[index] = frame if self._bytes <= _MOST_BYTES else too_much
 
 
 class _Server:
@@ -264,7 +252,7 @@ class Client:
                     # What is no answer is a request of the server to its clients. Answers that were given up have no
                     # entry.
                     if frame.is_answer and frame.opaque in asked:
-                        call.note_answer(asked.pop(frame.opaque)[0], frame)
+                        call.answers[asked.pop(frame.opaque)[0]] = frame
                         has_answered = True
                 for opaque, (index, due) in list(asked.items()):
                     if time.monotonic() >= due:

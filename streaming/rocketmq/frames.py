@@ -72,20 +72,16 @@ class Credentials:
     Attributes:
         access_key: Name of the user.
         secret_key: Its secret.
-        security_token: Token of a temporary login; None for none.
     """
 
     access_key: str
     secret_key: str = field(repr=False)
-    security_token: str | None = field(default=None, repr=False)
 
 
 def signed(fields: Mapping[str, str], body: bytes | None, credentials: Credentials) -> dict[str, str]:
     """The fields with the signature that covers them and the body."""
     found = {name: value for name, value in fields.items() if name != _SIGNATURE}
     found["AccessKey"] = credentials.access_key
-    if credentials.security_token is not None:
-        found["SecurityToken"] = credentials.security_token
     # Java's TreeMap sorts by UTF-16 units. Names of fields are ASCII.
     content = "".join(found[name] for name in sorted(found)).encode() + (body or b"")
     digest = hmac.digest(credentials.secret_key.encode(), content, "sha1")

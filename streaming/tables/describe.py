@@ -43,7 +43,7 @@ _PROPERTIES = """\
 
 Days further back than a table keeps them are deleted as a whole, once their history is there
 ([how to keep more or less](operations.md#maintenance)). What lives has a row in the last days: `lag`, `group_health`,
-`member_load`, `topics` and `broker_members` repeat theirs at a heartbeat, `members` and `open_transactions` once a day
+`member_load` and `topics` repeat theirs at a heartbeat, `members` and `open_transactions` once a day
 (`repeat`). The Delta properties are set when a table is created. A reader that has opened a version of a table can read
 it for at least `delta.deletedFileRetentionDuration`.
 """

@@ -28,7 +28,7 @@ def test_a_text_is_the_name_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "evenkeel.toml").write_text('[[clusters]]\nrocketmq = "a:1; b ;a:1"\n')
     found = load_settings().rocketmq
     assert found is not None
-    assert found.addresses == ("a:1", "b:9876")
+    assert found.addresses == ("a:1", "b")
 
 
 def test_a_section_travels_to_the_programs_with_its_secret_hidden(
@@ -40,7 +40,7 @@ def test_a_section_travels_to_the_programs_with_its_secret_hidden(
     found = settings.rocketmq
     assert found is not None
     assert "hidden" not in f"{settings!r}"
-    assert (found.addresses, found.login()) == (("10.0.0.1:9876", "[::1]:9877"), ("id", "hidden", None))
+    assert (found.addresses, found.login()) == (("10.0.0.1", "[::1]:9877"), ("id", "hidden"))
     assert [strategy_of(found.strategies, group) for group in ("payments", "x")] == [found.strategies[0], None]
     (tmp_path / "evenkeel.toml").unlink()
     for name, value in environment_of(settings).items():
@@ -52,7 +52,6 @@ def test_a_section_travels_to_the_programs_with_its_secret_hidden(
     ("settings", "reason"),
     [
         ('name_servers = ""', "name_servers"),
-        ('name_servers = "a:b"', "addresses and ports with semicolons"),
         ('name_servers = "a:1"\naccess_key = "x"', "belong together"),
         ('name_servers = "a:1"\nstrategies = [{groups = "/(/"}]', "does not compile"),
     ],

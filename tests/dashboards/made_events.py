@@ -162,18 +162,6 @@ def add_events(lake: MadeLake) -> None:
         {"cluster": CLUSTER, "log_partition": 8, "round": lake.last, "round_time": ms, "event_date": day, "held": False,
          "held_since": ms - 600_000, "held_offset": 1, "waiting": 0, "groups": 0},
     )  # fmt: skip
-    listed = {
-        "cluster": CLUSTER, "group_id": "payments-audit", "broker_id": 0, "source": "rocketmq", "round": lake.last,
-        "round_time": ms, "event_date": day, "ended": False, "answer": "ok", "connections": 3, "clients": [],
-        "missing": [], "duplicated": [], "broker_version": "V5_5_0", "consume_enabled": True,
-    }  # fmt: skip
-    lake.add(
-        "broker_members",
-        listed | {"broker": "broker-a", "address": "10.0.0.1:10911", "duplicated": [HOSTILE[1]]},
-        listed | {"broker": "broker-b", "address": "10.0.0.2:10911", "missing": ["c-1"], "connections": 2},
-        listed | {"broker": "broker-c", "address": "10.0.0.3:10911", "answer": "timeout", "connections": None},
-        listed | {"broker": "broker-d", "address": "10.0.0.4:10911", "ended": True},
-    )
     lake.add(
         "quarantine",
         {"cluster": CLUSTER, "topic": "__consumer_offsets", "partition": 0, "record_offset": 7, "records": 3,

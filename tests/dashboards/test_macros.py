@@ -78,26 +78,3 @@ def test_an_attempt_says_whether_it_was_sent_with_others(tmp_path: Path, sent: d
            "attempt_time": NOW, "duration_ms": 20, "reason": None, **sent}  # fmt: skip
     text = drawn(tmp_path, "{{ more.deliveries([], [row], true) }}", row=row, number={"attempts": "1"})
     assert f"lag g {said} 1 0.0 s" in text
-
-
-def listed(folder: Path, **more: Any) -> str:
-    row = {
-        "broker": "broker-a", "broker_id": 0, "address": "10.0.0.1:10911", "answer": "ok", "reason": None,
-        "connections": 3, "missing": [], "duplicated": [], "broker_version": "V5_5_0", "consume_enabled": True,
-        "clients": [{"client_id": "c-1", "address": "10.0.0.9:5", "language": "JAVA", "version": None}],
-        "consume_type": "push", "message_model": "CLUSTERING", "consume_from": None, "subscription": ["orders"],
-        "round_time": NOW, **more,
-    }  # fmt: skip
-    text = drawn(folder, "{% include 'broker_lists.html.j2' %}", broker_lists=[row])
-    return text[text.index("10.0.0.1:10911") :]
-
-
-def test_a_sound_list_names_nobody_and_the_last_heartbeat_says_how_the_group_consumes(tmp_path: Path) -> None:
-    assert listed(tmp_path).startswith(f"10.0.0.1:10911 3 {DASH} {DASH} push, CLUSTERING; orders 5.5.0 ")
-    stopped = listed(tmp_path, consume_type=None, message_model=None, subscription=None, consume_enabled=False)
-    assert stopped.startswith(f"10.0.0.1:10911 3 consumeEnable is off {DASH} {DASH} {DASH} 5.5.0 ")
-
-
-def test_who_is_missing_or_listed_twice_is_named(tmp_path: Path) -> None:
-    assert " 3 c-1, c-2 c-3 " in listed(tmp_path, missing=["c-1", "c-2"], duplicated=["c-3"])
-    assert " and 5 more" in listed(tmp_path, missing=[f"c-{n}" for n in range(25)])

@@ -124,7 +124,6 @@ def test_rows_are_those_of_the_group_however_its_rounds_are_cut_into_batches(
         if row.topic == unique
     }
     assert lag == {(broker, queue): (5, 5, 0) for broker in rocketmq.brokers for queue in range(4)}
-    assert {(row.broker, row.connections) for row in rows.broker_members} >= {("broker-a", 3), ("broker-b", 3)}
     assert {row.source for row in rows.rounds} == {"rocketmq"}
 
     # And the tables take every one of these rows.
@@ -135,8 +134,3 @@ def test_rows_are_those_of_the_group_however_its_rounds_are_cut_into_batches(
     tables = LakeReader(settings.lake)
     [told] = tables.rows("SELECT verdict, members FROM group_health_current")
     assert told == {"verdict": "identical", "members": 3}
-    listed = tables.rows("SELECT broker, connections, missing FROM broker_members_current ORDER BY broker")
-    assert [(row["broker"], row["connections"], row["missing"]) for row in listed][:2] == [
-        ("broker-a", 3, []),
-        ("broker-b", 3, []),
-    ]

@@ -9,7 +9,6 @@ from streaming.tables.schema.table import (
     ASSIGNED,
     BINARY,
     BOOLEAN,
-    BROKER_CLIENTS,
     BROKERS,
     CAUSES,
     DATE,
@@ -51,7 +50,6 @@ _VALUES: dict[Type, list[Any]] = {
     ASSIGNED: [[["t", [0, 1], None], ["u", [], "b"]], [], None],
     LABELS: [[["n", "v"]], [], None],
     BROKERS: [[[1, "h", "r", 5_000], [2**31 - 1, "", None, _LAST_MS + 1]], [], None],
-    BROKER_CLIENTS: [[["c", "10.0.0.1:5", "JAVA", "V5_5_0"], ["", None, None, None]], [], None],
 }
 
 _ROWS = 8

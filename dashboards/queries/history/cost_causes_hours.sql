@@ -24,8 +24,6 @@ WITH words AS (
   UNION ALL SELECT 'cause', 'coordinator_moved'
   UNION ALL SELECT 'cause', 'broker_down'
   UNION ALL SELECT 'cause', 'broker_up'
-  UNION ALL SELECT 'cause', 'member_frozen'
-  UNION ALL SELECT 'cause', 'broker_added'
   UNION ALL SELECT 'cause', 'name_server_differs'
   UNION ALL SELECT 'cause', 'member_lists_changed'
   UNION ALL SELECT 'cause', 'settled'

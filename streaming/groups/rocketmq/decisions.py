@@ -45,10 +45,6 @@ CYCLE_MS: Final = 20_000
 LONGEST_CHANGE_MS: Final = 3 * CYCLE_MS
 """A change that has not come to rest by now counts as it is: each client has rebalanced twice since it began."""
 
-_MOST_BROKERS: Final = 500
-"""Broker names that are remembered: those of pods may be new with every deployment. With fewer, a broker of a large
-cluster that comes back would be called new."""
-
 PROTOCOL_TYPE: Final = "rocketmq"
 
 
@@ -78,7 +74,6 @@ def follow(state: GroupState, mine: RocketMQState, seen: RocketMQRound, context:
             round=seen.round,
             time=state.clock.now,
             began=now if settling is None else settling.began,
-            silent=_silent(mine) if settling is None else settling.silent,
             after=mine.seen_at,
             until=max(seen.closed, state.clock.now),
         )
@@ -104,7 +99,7 @@ def _differs(before: Sequence[Member], after: Sequence[Member], mine: RocketMQSt
 def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Views, context: Context) -> None:
     members, current = settled.members, state.classic.current
     record = record_of(members, settled.round, settled.time, views.strategy)
-    facts, have, had, was = _facts(mine, settled, views), held_queues(members), None, None
+    facts, have, had, was = _facts(mine, views), held_queues(members), None, None
     if current is None:
         kind, incarnation = "created", context.config.incarnations.of(context.group, record.record)
     else:
@@ -119,7 +114,7 @@ def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Vi
             row,
             partitions_moved=moved,
             partitions_moved_optimal=least,
-            causes=() if was is None else rocketmq_causes(mine.facts or facts, facts, was, record, mine.brokers),
+            causes=() if was is None else rocketmq_causes(mine.facts or facts, facts, was, record),
             # Where the clock was ahead at the look before, nobody knows when that was by the present clock.
             decided_time_min=settled.after if 0 <= settled.after <= settled.until else None,
             decided_time_max=settled.until,
@@ -133,12 +128,9 @@ def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Vi
     if not members:
         state.uncommitted = None
     mine.facts = facts
-    routed = brokers_of(facts.routes)
-    earlier = [broker for broker in mine.brokers if broker not in routed]
-    mine.brokers = (*earlier, *sorted(routed))[-_MOST_BROKERS:]
 
 
-def _facts(mine: RocketMQState, settled: Settling, views: Views) -> DecisionInputs:
+def _facts(mine: RocketMQState, views: Views) -> DecisionInputs:
     """The facts at a decision; of members that do not answer, those at the decision before."""
     now, before = views.facts, mine.facts or DecisionInputs()
     untold = [client for client in views.clients if client not in views.told]
@@ -156,20 +148,8 @@ def _facts(mine: RocketMQState, settled: Settling, views: Views) -> DecisionInpu
         lists=dict(sorted({**last, **now.lists}.items())),
         strategies=kept(now.strategies, before.strategies),
         subscriptions=kept(now.subscriptions, before.subscriptions),
-        expressions=kept(now.expressions, before.expressions),
         started=kept(now.started, before.started),
-        silent=tuple(sorted({*settled.silent, *_silent(mine)})),
     )
-
-
-SILENT: Final = "not_answering "
-"""Prefix of the names under which `watched` keeps since when a client does not answer."""
-
-
-def _silent(mine: RocketMQState) -> tuple[str, ...]:
-    # One that has just ended is on lists for a moment, too.
-    names = [name for name, watched in mine.watched.items() if watched.rounds > 1]
-    return tuple(sorted(name.removeprefix(SILENT) for name in names if name.startswith(SILENT)))
 
 
 def _moves(
@@ -216,7 +196,7 @@ _Value = TypeVar("_Value")
 
 
 def rocketmq_causes(
-    before: DecisionInputs, after: DecisionInputs, was: MembershipRecord, now: MembershipRecord, known: Iterable[str]
+    before: DecisionInputs, after: DecisionInputs, was: MembershipRecord, now: MembershipRecord
 ) -> tuple[Cause, ...]:
     """The causes of a decision.
 
@@ -225,13 +205,12 @@ def rocketmq_causes(
         after: The same at this one.
         was: The decision before.
         now: This one.
-        known: Brokers that routes of the group have had at any time.
     """
     had = {member.member_id for member in was.members}
     have = {member.member_id for member in now.members}
     found = [
-        *_of_members(before, after, had, have),
-        *_of_brokers(before.routes, after.routes, frozenset(known)),
+        *_of_members(had, have),
+        *_of_brokers(before.routes, after.routes),
         *_of_queues(before.routes, after.routes),
         *_of_those_who_stay(before, after, sorted(had & have)),
     ]
@@ -250,31 +229,19 @@ def changed(before: Mapping[str, _Value], after: Mapping[str, _Value]) -> set[st
     return {key for key, value in after.items() if before.get(key, value) != value}
 
 
-def _of_members(before: DecisionInputs, after: DecisionInputs, had: set[str], have: set[str]) -> Iterable[Cause]:
-    silent = {*before.silent, *after.silent}
-    gone = sorted(had - have)
+def _of_members(had: set[str], have: set[str]) -> Iterable[Cause]:
     yield from of_members("member_joined", sorted(have - had), "on a broker's list of clients now")
     yield from of_members(
-        "member_gone",
-        [client for client in gone if client not in silent],
-        "on no broker's list any more: it left, or its connection ended",
-    )
-    yield from of_members(
-        "member_frozen",
-        [client for client in gone if client in silent],
-        "had not answered before brokers took it off their lists (120 s after its last heartbeat)",
+        "member_gone", sorted(had - have), "on no broker's list any more: it left, or its connection ended"
     )
 
 
-def _of_brokers(before: Routes, after: Routes, known: frozenset[str]) -> Iterable[Cause]:
+def _of_brokers(before: Routes, after: Routes) -> Iterable[Cause]:
     was, now = brokers_of(before), brokers_of(after)
     for broker in sorted(was - now):
         yield cause("broker_down", "in no route of the group's topics any more", before=broker)
     for broker in sorted(now - was):
-        if broker in known:
-            yield cause("broker_up", "in the routes of the group's topics again", after=broker)
-        else:
-            yield cause("broker_added", "in a route of the group's topics for the first time", after=broker)
+        yield cause("broker_up", "in a route of the group's topics, and in none at the decision before", after=broker)
 
 
 def _of_queues(before: Routes, after: Routes) -> Iterable[Cause]:

@@ -68,14 +68,13 @@ class RocketMQRound(GroupObservation, frozen=True, kw_only=True):
     Attributes:
         views: What clients see.
         watch: For how long rounds have shown something.
-        calm: For how long no list of members and no route has changed, ms; -1 at the first round with these.
-        unchanged: For how long nothing has changed that clients decide by, nor what they hold; likewise.
+        unchanged: For how long nothing has changed that clients decide by, nor what they hold, ms; -1 at the first
+            round with these.
         unnamed: Brokers and units that no server has named for so long that they are gone.
     """
 
     views: Views
     watch: Watch
-    calm: int
     unchanged: int
     unnamed: frozenset[str]
 
@@ -91,15 +90,13 @@ def read(state: GroupState, seen: RocketMQObservation, context: Context) -> Rock
     unnamed = frozenset(name for name in sorted(known - _named(seen)) if watch.see(f"unnamed:{name} ") >= _KNOWN_MS)
     listed = {name: clients for name, clients in listed.items() if name not in unnamed}
     views = Views(seen, context.config.allocation(context.group), assumed, listed)
-    calm = crc32(_CONTENT.encode((views.queues_by_server, views.lists)))
     held = {client: units or {} for client, units in views.held.items()}
     topics = {client: sorted(of or ()) for client, of in views.subscriptions.items()}
     strategies = {client: runs.name for client, runs in views.runs.items()}
-    unchanged = crc32(_CONTENT.encode((calm, strategies, topics, held)))
+    unchanged = crc32(_CONTENT.encode((views.queues_by_server, views.lists, strategies, topics, held)))
     return RocketMQRound(
         views=views,
         watch=watch,
-        calm=watch.see(f"calm {calm}"),
         unchanged=watch.see(f"unchanged {unchanged}"),
         unnamed=unnamed,
         round=seen.round,
@@ -208,12 +205,11 @@ def _member(views: Views, client: str) -> Member:
     for topic in topics or ():
         units.update(_units(topic, views.routes) or (topic,))
     hosts = sorted({address.rpartition(":")[0] for address in views.addresses_of(client)})
-    more = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
     return Member(
         member_id=client,
         group_instance_id=None,
         client_id=client,
-        client_host=", ".join(hosts[:_HOSTS]) + more,
+        client_host=", ".join(hosts[:_HOSTS]),
         topics=None if topics is None else tuple(sorted(units)),
         assigned=None if held is None else tuple(held.items()),
         undecodable=None if held is not None else "it does not tell which queues it holds",

@@ -20,9 +20,7 @@ class DecisionInputs(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
             before, where only it could tell of members; else it is missing.
         strategies: Strategy by member; members that told none are missing.
         subscriptions: Topics by member, retry topics left out; members that told none are missing.
-        expressions: Filters by member and topic, where they are not "*".
         started: Start time by member, ms by its own clock.
-        silent: Members that had not answered for a while, sorted.
     """
 
     routes: Routes = {}
@@ -30,9 +28,7 @@ class DecisionInputs(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     lists: dict[str, tuple[str, ...]] = {}
     strategies: dict[str, str] = {}
     subscriptions: dict[str, tuple[str, ...]] = {}
-    expressions: dict[str, dict[str, str]] = {}
     started: dict[str, int] = {}
-    silent: tuple[str, ...] = ()
 
 
 class Settling(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -43,7 +39,6 @@ class Settling(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
         round: Number of the first round that showed exactly this.
         time: Its time, ms.
         began: Elapsed time at the first round that showed anything else than the newest decision, ms.
-        silent: Members that had not answered for a while then, sorted.
         after: Time of the last round before the first one, ms; -1 if there was none.
         until: Time at which the first one was closed, ms.
     """
@@ -52,7 +47,6 @@ class Settling(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     round: int
     time: int
     began: int
-    silent: tuple[str, ...] = ()
     after: int = -1
     until: int = -1
 
@@ -69,41 +63,21 @@ class Watched(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=T
     rounds: int = 1
 
 
-class ListRow(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
-    """The last row of `broker_members` of one broker address.
-
-    Attributes:
-        broker: Broker name.
-        broker_id: Its id.
-        says: A number that changes whenever the row would say something else.
-        row_at: Elapsed time at that row, ms.
-    """
-
-    broker: str
-    broker_id: int
-    says: int
-    row_at: int
-
-
 class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What a RocketMQ group's state has beside that of any group. Changed in place.
 
     Attributes:
         facts: What clients decided by at the newest decision; None before the first.
-        brokers: Broker names that routes of the group have had, the newest last: one that comes back is not new.
         settling: A change that has not been seen twice yet; None if there is none.
         watched: For how long rounds have shown something, by a name of its own (`Watch`).
         wrong: The newest rounds in which a queue had two owners or none, a bit each, the newest lowest.
-        lists: Last rows of `broker_members`, by address.
         seen_at: Time of the newest round, ms; -1 before the first.
         judged: Topics whose newest verdict says anything but `not_applicable`, sorted.
     """
 
     facts: DecisionInputs | None = None
-    brokers: tuple[str, ...] = ()
     settling: Settling | None = None
     watched: dict[str, Watched] = {}
     wrong: int = 0
-    lists: dict[str, ListRow] = {}
     seen_at: int = -1
     judged: tuple[str, ...] = ()

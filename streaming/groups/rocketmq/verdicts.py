@@ -6,7 +6,7 @@ holds anything else has not, as soon as it has had time to rebalance after the l
 
 - `identical`: every member holds what a view of it gives, and each queue has one owner.
 - `drifted`: a member holds what no view of it explains, or a queue has several owners, or none, although each member
-  follows a view of its own: that is no assignment, whatever the reason, which says what splits them.
+  follows a view of its own: that is no assignment. The findings say what splits them.
 - `unverified`: it cannot be computed, because a member does not answer, its strategy or parameters are not known, or
   the strategy fails by a view and what the member holds follows from no other.
 - `not_applicable`: there is nothing to judge (`Views.not_applicable`).
@@ -78,6 +78,8 @@ _MOST_VIEWS: Final = 64
 _NAMED = 3
 
 _FAILS: Final = "by what they see, the strategy fails for members, which keep what they had"
+
+_SPLIT: Final = "each member follows a view of its own, and these differ"
 
 _FILTERED: Final = "the filters exclude all its topics"
 
@@ -192,7 +194,7 @@ class _Topic:
             # A queue with two owners is that first, whichever of them holds it against all views.
             return self._drifted(wrong | broken | strangers, f"{next(iter(odd.values()))}: {some(list(odd))}")
         if broken:
-            return self._drifted(broken, self._why_split())
+            return self._drifted(broken, _SPLIT)
         return Verdict(IDENTICAL, library=self._library(), candidates=self._candidates)
 
     def expected_by(self, name: str) -> Expected | str:
@@ -242,19 +244,14 @@ class _Topic:
             answers = {member.client_id: member.answer for member in self._views.observation.members}
             told = sorted({answers.get(client, "not asked") for client in unknown})
             return f"members do not tell what they hold ({', '.join(told)}): {some(unknown)}"
-        if not self._servers:
-            return "no name server tells its queues"
-        if not self._lists:
-            return "no broker of it tells the group's members"
         unasked = sorted(self._views.brokers_of[self._topic] - self._views.lists.keys())
         if unasked:
             return f"brokers did not tell their list of members: {some(unasked)}"
         if not self._pairs:
-            return "none of its queues can be read"
-        if len(self._pairs) > _MOST_VIEWS:
-            return f"more than {_MOST_VIEWS} different views: not recomputed"
-        if sum(len(queues) + len(clients) for queues, clients in self._pairs) > MOST_ENTRIES:
-            return f"more than {MOST_ENTRIES:,} queues and members: not recomputed"
+            return "no name server tells queues that can be read, or no broker of it tells members"
+        entries = sum(len(queues) + len(clients) for queues, clients in self._pairs)
+        if len(self._pairs) > _MOST_VIEWS or entries > MOST_ENTRIES:
+            return f"more than {_MOST_VIEWS} views, or {MOST_ENTRIES:,} queues and members in them: not recomputed"
         for client in sorted(self._subscribed):
             if self._runs[client].strategy is None:
                 return self._runs[client].why_not
@@ -340,23 +337,6 @@ class _Topic:
         except AssignorError:
             return {}
         return found
-
-    def _why_split(self) -> str:
-        """What makes members that all follow a view of their own disagree."""
-        views, reasons = self._views, []
-        names = views.strategies_of(self._topic)
-        if len(names) > 1:
-            reasons.append(f"members run different strategies ({', '.join(sorted(names)[:_NAMED])})")
-        if views.duplicates:
-            reasons.append(f"a client id is listed twice ({some(list(views.duplicates))})")
-        outside = sorted(set(views.clients) - self._subscribed)
-        if outside:
-            reasons.append(f"members that do not subscribe to it have a share of it ({some(outside)})")
-        if len(set(self._servers.values())) > 1 or self._topic in views.poorer:
-            reasons.append("name servers report different queues")
-        if len({frozenset(clients) for clients in self._lists.values()}) > 1:
-            reasons.append("brokers list different members")
-        return f"each member follows a view of its own: {'; '.join(reasons) or 'and these differ'}"
 
 
 def _release(version: str | None) -> str:

@@ -110,7 +110,7 @@ class Views:
 
     @cached_property
     def not_answering(self) -> dict[str, str]:
-        """How brokers answered that should tell the group's members and do not (one of `ANSWERS`), by name, sorted.
+        """What brokers said that should tell the group's members and do not, by name, sorted.
 
         Those of the routes of its topics, and those that alone could tell of members; "missing" where no name server
         knows the broker any more.
@@ -118,7 +118,7 @@ class Views:
         unseen = frozenset(self.unseen)
         should = set(chain.from_iterable(self.brokers_of.values()))
         should |= {name for name, clients in self.listed.items() if not unseen.isdisjoint(clients)}
-        answers = {broker.name: broker.answer for broker in reversed(self.observation.brokers)}
+        answers = {broker.name: broker.reason or broker.answer for broker in reversed(self.observation.brokers)}
         return {name: answers.get(name, MISSING) for name in sorted(should - self.lists.keys())}
 
     @cached_property
@@ -278,10 +278,8 @@ class Views:
 
     @cached_property
     def _pop_topics(self) -> frozenset[str]:
-        modes = chain.from_iterable(broker.modes or () for broker in self.masters.values())
         queues = chain.from_iterable(member.queues or () for member in self.told.values())
-        by_mode = (mode.topic for mode in modes if mode.mode == "POP")
-        return frozenset(chain(by_mode, (queue.topic for queue in queues if queue.pop)))
+        return frozenset(queue.topic for queue in queues if queue.pop)
 
     @cached_property
     def takes_by_hand(self) -> bool:
@@ -317,22 +315,17 @@ class Views:
     @cached_property
     def facts(self) -> DecisionInputs:
         """What clients decide by."""
-        subscriptions, expressions = {}, {}
-        for client, member in self.told.items():
-            if member.subscriptions is None:
-                continue
-            own = [one for one in member.subscriptions if not is_retry(one.topic)]
-            subscriptions[client] = tuple([one.topic for one in own])
-            filters = {one.topic: one.expression for one in own if one.expression not in {"", "*"}}
-            if filters:
-                expressions[client] = filters
+        subscriptions = {
+            client: tuple([one.topic for one in member.subscriptions if not is_retry(one.topic)])
+            for client, member in self.told.items()
+            if member.subscriptions is not None
+        }
         return DecisionInputs(
             routes=self.routes,
             poorer=tuple(sorted({server for servers in self.poorer.values() for server in servers})),
             lists=self.lists,
             strategies=self.strategies,
             subscriptions=subscriptions,
-            expressions=expressions,
             started={client: member.started for client, member in self.told.items() if member.started >= 0},
         )
 
@@ -355,12 +348,6 @@ class Views:
             should = frozenset[str]().union(*(self.subscribers.get(topic, ()) for topic in topics))
             lacking += [(client, broker) for client in (should & self._on_lists).difference(clients)]
         return grouped(sorted(lacking))
-
-    def connections_of(self, client: str, broker: str) -> tuple[str, ...]:
-        """Addresses of a client's connections to one broker's master, sorted; () where it does not tell them."""
-        of = self.masters.get(broker)
-        channels = (of.channels if of is not None else None) or ()
-        return tuple(sorted({channel.address for channel in channels if channel.client_id == client}))
 
     def addresses_of(self, client: str) -> tuple[str, ...]:
         """Addresses under which brokers know a client, sorted."""

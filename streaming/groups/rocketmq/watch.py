@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final
 
 from streaming.groups.kind import FindingAtRound, some
 from streaming.groups.rocketmq.state import Watched
@@ -12,21 +12,6 @@ from streaming.groups.rocketmq.state import Watched
 _MOST_WATCHED: Final = 1_000
 """Parts of one finding that are kept from round to round: enough to judge by, and no finding takes the room of another.
 More wrong ones never last while the first are there, so a detail says "at least"."""
-
-_Part = TypeVar("_Part")
-
-Parts: TypeAlias = Sequence[tuple[int, _Part]]
-"""Parts of a finding, each with how long rounds have shown it (`Watch.see`)."""
-
-
-def lasting(parts: Parts[_Part], least: int) -> list[_Part]:
-    """The parts that have lasted for so many ms."""
-    return [part for lasted, part in parts if lasted >= least]
-
-
-def are_all(parts: Parts[_Part]) -> bool:
-    """Whether there is room for all parts of a finding."""
-    return len(parts) <= _MOST_WATCHED
 
 
 class Watch:
@@ -76,17 +61,21 @@ class Watch:
         longest = max(lasted)
         return [FindingAtRound(name, self.time - max(0, longest), detail, shown=longest >= least)]
 
-    def listing(self, name: str, least: int, parts: Parts[str], before: str, after: str = "") -> list[FindingAtRound]:
+    def listing(
+        self, name: str, least: int, parts: Sequence[tuple[int, str]], before: str, after: str = ""
+    ) -> list[FindingAtRound]:
         """The finding with a detail that lists the first of what has lasted, and how many more there are.
 
         Args:
             name: Its name.
             least: As in `finding`.
-            parts: What rounds show of it.
+            parts: What rounds show of it, each with how long they have (`see`).
             before: The detail before the list.
             after: The detail after it.
         """
-        text = before + some(lasting(parts, least)) + ("" if are_all(parts) else ", at least") + after
+        last = [part for lasted, part in parts if lasted >= least]
+        # There is no room to watch more, so there may be more that last.
+        text = before + some(last) + ("" if len(parts) <= _MOST_WATCHED else ", at least") + after
         return self.finding(name, least, [lasted for lasted, _ in parts], text)
 
     def kept(self) -> dict[str, Watched]:

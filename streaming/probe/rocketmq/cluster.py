@@ -1,7 +1,7 @@
 """A RocketMQ cluster as the rounds see it: which requests a round sends, to whom, in which order.
 
     every name server   its brokers (106), its topics (206)
-    every broker        settings of groups (201), request modes (402)
+    every broker        groups with settings (201)
     every broker        the connections of each group (203)
     a broker per client what the client itself says (307)
     every broker        committed offsets of all groups (43)
@@ -18,8 +18,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
-
-import msgspec
 
 from streaming.config import Filters
 from streaming.lifecycle import room_log
@@ -81,8 +79,7 @@ class _Told:
 
     addresses: dict[str, BrokerSeen] = field(default_factory=dict)
     topics: dict[str, set[str] | None] = field(default_factory=dict)
-    settings: dict[str, dict[str, bool]] = field(default_factory=dict)
-    modes: dict[str, answers.RequestModes] = field(default_factory=dict)
+    configured: set[str] = field(default_factory=set)
     committed: dict[str, dict[str, dict[str, dict[int, int]]]] = field(default_factory=dict)
     whole: bool = True
 
@@ -96,7 +93,6 @@ class RocketMQCluster:
         name_servers: Sequence[str],
         filters: Filters,
         request_s: float = 3.0,
-        client_s: float = 2.0,
     ) -> None:
         """Watch through a client, which stays the caller's to close.
 
@@ -105,13 +101,12 @@ class RocketMQCluster:
             name_servers: Their addresses, all of them.
             filters: What is watched.
             request_s: How long a server may take to answer.
-            client_s: How long a client may take to answer its broker.
         """
         self._client = client
         self._name_servers = tuple(name_servers)
         self._filters = filters
         self._request_s = request_s
-        self._members = MemberQuestions(self._ask, client_s)
+        self._members = MemberQuestions(self._ask)
         self._committing: set[str] = set()
         self._turn: dict[str, int] = {}
         self._time = -1
@@ -142,7 +137,7 @@ class RocketMQCluster:
         self._warned = {address: at for address, at in self._warned.items() if 0 <= time - at < _WARN_AGAIN_MS}
         told = self._servers(deadline)
         self._settings(told, deadline)
-        named = {group for settings in told.settings.values() for group in settings}
+        named = set(told.configured)
         for topics in told.topics.values():
             named |= {topic.removeprefix(RETRY) for topic in topics or () if topic.startswith(RETRY)}
         groups = {group for group in named | self._committing if self._watches(group)} | set(known)
@@ -163,8 +158,7 @@ class RocketMQCluster:
             )
             for group, brokers in seen.items()
         }
-        there = members.keys() | self._committing
-        there |= {group for settings in told.settings.values() for group in settings}
+        there = members.keys() | self._committing | told.configured
         names = frozenset(broker.name for broker in told.addresses.values())
         return RocketMQLook(found, frozenset(there), frozenset(groups - found.keys()), names, told.whole)
 
@@ -202,28 +196,14 @@ class RocketMQCluster:
                 told.addresses.setdefault(address, place)
 
     def _settings(self, told: _Told, deadline: Deadline) -> None:
-        """Settings and request modes of the groups, and each broker's release."""
-        addresses = sorted(told.addresses)
-        codes = (
-            Request.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-            Request.GET_ALL_MESSAGE_REQUEST_MODE,
-            Request.GET_BROKER_RUNTIME_INFO,
-        )
-        found = self._ask([Question(address, code) for address in addresses for code in codes], deadline)
-        for address, listed, moded, info in zip(addresses, found[::3], found[1::3], found[2::3], strict=True):
-            _, _, settings = parts.outcome(listed, answers.SubscriptionGroups)
+        """Groups that have settings on a broker."""
+        code = Request.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+        for answer in self._ask([Question(address, code) for address in sorted(told.addresses)], deadline):
+            _, _, settings = parts.outcome(answer, answers.SubscriptionGroups)
             if settings is None:
                 told.whole = False
             else:
-                table = settings.subscriptionGroupTable
-                told.settings[address] = {group: one.consumeEnable for group, one in table.items()}
-            _, _, modes = parts.outcome(moded, answers.RequestModes)
-            if modes is not None:
-                told.modes[address] = modes
-            _, _, runtime = parts.outcome(info, answers.RuntimeInfo)
-            if runtime is not None:
-                version = parts.name(runtime.table.get("brokerVersionDesc"))
-                told.addresses[address] = msgspec.structs.replace(told.addresses[address], version=version)
+                told.configured |= settings.subscriptionGroupTable.keys()
 
     def _watches(self, group: str) -> bool:
         is_system = group in _SYSTEM_GROUPS or group.startswith(_SYSTEM_PREFIX)
@@ -253,25 +233,10 @@ class RocketMQCluster:
         pairs = [(group, place) for group in groups for place in places]
         code = Request.GET_CONSUMER_CONNECTION_LIST
         found = self._ask([Question(place.address, code, {"consumerGroup": group}) for group, place in pairs], deadline)
-        refused = []
         for (group, place), answer in zip(pairs, found, strict=True):
-            modes = told.modes.get(place.address)
-            of_group = msgspec.structs.replace(
-                place,
-                consume_enabled=told.settings.get(place.address, {}).get(group),
-                modes=None if modes is None else parts.request_modes(modes, group),
-            )
-            one = parts.broker_seen(of_group, answer, cuts[group])
-            if one.answer not in (OK, NONE, TIMEOUT):
-                refused.append((group, len(seen.get(group, ())), place.address))
+            one = parts.broker_seen(place, answer, cuts[group])
+            told.whole &= one.answer in (OK, NONE)
             seen.setdefault(group, []).append(one)
-        # A user that may not see connections may still see the list that every client takes.
-        code = Request.GET_CONSUMER_LIST_BY_GROUP
-        listed = self._ask([Question(at, code, {"consumerGroup": group}) for group, _, at in refused], deadline)
-        for (group, index, _), answer in zip(refused, listed, strict=True):
-            seen[group][index] = parts.with_list(seen[group][index], answer, cuts[group])
-        for group in groups:
-            told.whole &= all(one.answer in (OK, NONE) for one in seen.get(group, ()))
 
     def _committed(self, told: _Told, deadline: Deadline) -> None:
         masters = self._masters(told)

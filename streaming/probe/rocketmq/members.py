@@ -52,6 +52,9 @@ _TIMEOUTS_PER_BROKER = 8
 """After so many clients without an answer a broker is asked for no more in the round: its threads are taken."""
 
 
+_CLIENT_S = 2.0
+"""How long a client may take to answer its broker."""
+
 _Client = tuple[str, str]
 """Group and client id."""
 
@@ -59,15 +62,13 @@ _Client = tuple[str, str]
 class MemberQuestions:
     """Remembers from round to round which clients did not answer."""
 
-    def __init__(self, ask: Callable[[Sequence[Question], Deadline], list[Answer]], client_s: float) -> None:
+    def __init__(self, ask: Callable[[Sequence[Question], Deadline], list[Answer]]) -> None:
         """Ask through a function.
 
         Args:
             ask: Asks the brokers.
-            client_s: How long a client may take to answer its broker.
         """
         self._ask = ask
-        self._client_s = client_s
         self._silent = SilentClients()
 
     def ask(
@@ -89,7 +90,7 @@ class MemberQuestions:
                     brokers.setdefault((group, client), []).append(broker.address)
                     found.setdefault((group, client), MemberSeen(client, NOT_ASKED))
                 for channel in broker.channels or ():
-                    told = MemberSeen(channel.client_id, NOT_ASKED, channel.language, channel.version)
+                    told = MemberSeen(channel.client_id, NOT_ASKED, channel.language)
                     if found[group, channel.client_id].language is None:
                         found[group, channel.client_id] = told
         self._silent.forget(found)
@@ -139,4 +140,4 @@ class MemberQuestions:
 
     def _question(self, address: str, group: str, client: str) -> Question:
         fields = {"consumerGroup": group, "clientId": client, "jstackEnable": "false"}
-        return Question(address, Request.GET_CONSUMER_RUNNING_INFO, fields, self._client_s)
+        return Question(address, Request.GET_CONSUMER_RUNNING_INFO, fields, _CLIENT_S)

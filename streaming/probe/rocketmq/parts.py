@@ -23,7 +23,6 @@ from streaming.records import (
     HeldQueue,
     MemberSeen,
     QueuesSeen,
-    RequestMode,
     RouteBroker,
     RouteSeen,
     SubscriptionSeen,
@@ -69,16 +68,11 @@ _MEANINGS: Final = (
     # Access control of 4.x has no code of its own.
     (None, "AclException", REFUSED),
     (Code.CONSUMER_NOT_ONLINE, "", NONE),
-    # Remark of `ConsumerManageProcessor.getConsumerListByGroup` for a group without members (4.0 to 5.5).
-    (Code.SYSTEM_ERROR, "no consumer for this group", NONE),
     (Code.TOPIC_NOT_EXIST, "", MISSING),
     (Code.CONSUME_MSG_TIMEOUT, "", TIMEOUT),
     (Code.SYSTEM_ERROR, "not online", OFFLINE),
 )
 """What answers without success mean, by code (None for any) and a part of the remark; any other is an error."""
-
-# `MQVersion.Version`: an ordinal each for a snapshot and its release, ten releases a minor, ten minors a major.
-_ORDINAL_4_0_0, _ORDINAL_5_0_0, _ORDINAL_6_0_0 = 213, 413, 613
 
 
 def outcome(answer: Answer, kind: type[T]) -> tuple[str, str | None, T | None]:
@@ -105,19 +99,6 @@ def text(said: str) -> str:
 def name(given: str | None) -> str | None:
     """A name or word that somebody else chose, as long as an event may hold it; None for none."""
     return given[:LONGEST_NAME] if given else None
-
-
-def version_name(ordinal: int | None) -> str | None:
-    """The release of an ordinal of theirs, "V5_5_0", or the ordinal itself."""
-    if ordinal is None:
-        return None
-    if not _ORDINAL_4_0_0 <= ordinal < _ORDINAL_6_0_0:
-        return str(ordinal)
-    major, first = (4, _ORDINAL_4_0_0) if ordinal < _ORDINAL_5_0_0 else (5, _ORDINAL_5_0_0)
-    number, half = divmod(ordinal - first + 1, 2)
-    if half == 0:  # a snapshot comes before its release
-        return f"V{major}_{number // 10}_{number % 10}_SNAPSHOT" if number < 100 else str(ordinal)
-    return f"V{major}_{number // 10}_{number % 10}"
 
 
 def offset(value: int) -> int:
@@ -148,7 +129,7 @@ def broker_seen(place: BrokerSeen, connections: Answer, cut: set[str]) -> Broker
     """What one broker says of a group.
 
     A list of connections (203) has an entry per connection, as the list that clients take (38): the broker makes both
-    from one table. So the second is not asked for where the first one answers.
+    from one table.
 
     Args:
         place: The broker, with what it says of the group's settings.
@@ -166,26 +147,13 @@ def broker_seen(place: BrokerSeen, connections: Answer, cut: set[str]) -> Broker
         channels=channels,
         consume_type=_consume_type(told.consumeType),
         message_model=name(told.messageModel),
-        consume_from=name(told.consumeFromWhere),
         subscriptions=subscriptions(told.subscriptionTable.values(), cut),
     )
 
 
-def with_list(seen: BrokerSeen, listed: Answer, cut: set[str]) -> BrokerSeen:
-    """The same with the broker's list of clients (38), where it did not tell the connections."""
-    answer, reason, told = outcome(listed, answers.ConsumerList)
-    if told is None:
-        return msgspec.structs.replace(seen, answer=answer, reason=reason)
-    clients = sorted(client for client in told.consumerIdList if 0 < len(client) <= LONGEST_CLIENT)
-    if len(clients) < len(told.consumerIdList) or len(clients) > MOST_CLIENTS:
-        cut.add("brokers")
-    # The reason says why the connections are missing.
-    return msgspec.structs.replace(seen, answer=answer, clients=tuple(clients[:MOST_CLIENTS]))
-
-
 def _channels(told: Sequence[answers.ClientConnection], cut: set[str]) -> tuple[ChannelSeen, ...]:
     found = [
-        ChannelSeen(one.clientId, name(one.clientAddr) or "?", name(one.language), version_name(one.version))
+        ChannelSeen(one.clientId, name(one.clientAddr) or "?", name(one.language))
         for one in told
         if one.clientId and len(one.clientId) <= LONGEST_CLIENT
     ]
@@ -215,7 +183,7 @@ def member_seen(member: MemberSeen, answer: Answer, cut: set[str]) -> MemberSeen
     strategy = properties.get("allocateMessageQueueStrategy", "").partition("@")[0]
     return msgspec.structs.replace(
         seen,
-        version=name(properties.get("PROP_CLIENT_VERSION")) or member.version,
+        version=name(properties.get("PROP_CLIENT_VERSION")),
         strategy=name(strategy),
         consume_type=_consume_type(properties.get("PROP_CONSUME_TYPE")),
         message_model=name(properties.get("messageModel")),
@@ -314,12 +282,6 @@ def queues_seen(
         if committed is None
         else tuple([offset(committed.get(queue, -1)) for queue in range(highest + 1)]),
     )
-
-
-def request_modes(told: answers.RequestModes, group: str) -> tuple[RequestMode, ...]:
-    """Topics of a group with a request mode of their own, by name."""
-    of_group = {topic: groups[group] for topic, groups in told.messageRequestModeMap.items() if group in groups}
-    return tuple([RequestMode(topic, body.mode) for topic, body in sorted(of_group.items()) if body.mode])
 
 
 def offsets_by_group(told: answers.ConsumerOffsets) -> dict[str, dict[str, dict[int, int]]]:

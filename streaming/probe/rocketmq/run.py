@@ -68,8 +68,6 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
                 self._client,
                 given.addresses,
                 self._settings.filters,
-                given.request_timeout_ms / 1000,
-                given.client_timeout_ms / 1000,
             )
 
     def _observe(self, opened: Opened, memory: RocketMQMemory, deadline: Deadline) -> ObservedRound[RocketMQMemory]:
@@ -122,29 +120,21 @@ def cluster_problems(settings: Settings) -> Iterator[str]:
 
 def _problems(client: Client, given: RocketMQSettings) -> Iterator[str]:
     questions = [Question(address, Request.GET_BROKER_CLUSTER_INFO) for address in given.addresses]
-    brokers: dict[str, str] = {}
+    brokers: set[str] = set()
     reasons = []
     for address, answer in zip(given.addresses, client.ask(questions, _CHECK_S), strict=True):
         how, reason, info = parts.outcome(answer, answers.ClusterInfo)
         if info is None:
             reasons.append(f"{address}: {reason or how}")
         else:
-            brokers |= {
-                at: name for name, data in info.brokerAddrTable.items() for at in data.brokerAddrs.values() if at
-            }
+            brokers |= {address for data in info.brokerAddrTable.values() for address in data.brokerAddrs.values()}
     if len(reasons) == len(given.addresses):
         yield (
             f"No name server of the RocketMQ cluster answers ({'; '.join(reasons)}): correct rocketmq.name_servers, or "
             "start them (with TLS or access control, docs/rocketmq.md)."
         )
         return
-    if not brokers:
-        yield (
-            f"The name servers {', '.join(given.addresses)} know no broker: correct rocketmq.name_servers, or let the "
-            "brokers register with them."
-        )
-        return
-    found = []
+    reasons = []
     code = Request.GET_CONSUMER_CONNECTION_LIST
     asked = [Question(address, code, {"consumerGroup": _NOBODY}) for address in sorted(brokers)]
     for question, answer in zip(asked, client.ask(asked, _CHECK_S), strict=True):
@@ -156,11 +146,11 @@ def _problems(client: Client, given: RocketMQSettings) -> Iterator[str]:
                 "its secret, or grant the rights of docs/rocketmq.md."
             )
             return
-        if how != TIMEOUT:
-            found.append(question.address)
-    if not found:
-        reason = parts.outcome(client.ask(asked[:1], _CHECK_S)[0], answers.ConsumerConnection)[1]
+        if how == TIMEOUT:
+            reasons.append(f"{question.address}: {reason}")
+    if len(reasons) == len(asked):
         yield (
-            f"None of the {len(brokers)} brokers can be reached from here ({asked[0].address}: {reason}): they must be "
-            "reachable under the addresses that they give the name servers (brokerIP1)."
+            f"No broker of the {len(asked)} that the name servers know can be reached from here "
+            f"({'; '.join(reasons[:1]) or 'let brokers register'}): they must be reachable under the addresses that "
+            "they give the name servers (brokerIP1)."
         )

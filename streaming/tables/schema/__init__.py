@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.tables.schema.alerting import ALERT_DELIVERIES, ALERTS, MARKS, MUTES
-from streaming.tables.schema.cluster import BROKER_MEMBERS, GAPS, QUARANTINE, TOPICS
+from streaming.tables.schema.cluster import GAPS, QUARANTINE, TOPICS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.maintained import ADVICE, ADVICE_DAYS, GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
@@ -46,7 +46,6 @@ TABLES: Final = (
     OPEN_TRANSACTIONS,
     MEMBER_LOAD,
     TOPICS,
-    BROKER_MEMBERS,
     ROUNDS,
 )
 """All tables that the job writes, in the order in which a batch writes them.

@@ -7,17 +7,14 @@ from typing import Final
 from streaming.tables.schema.table import (
     BINARY,
     BOOLEAN,
-    BROKER_CLIENTS,
     CLUSTER,
     DATE,
     DOUBLE,
-    GROUP,
     INT,
     LONG,
     ROUND,
     ROUND_DATE,
     ROUND_TIME,
-    SOURCE,
     STRING,
     STRINGS,
     TIMESTAMP,
@@ -102,58 +99,6 @@ TOPICS: Final = observed(
         ),
     ),
     key=("cluster", "topic"),
-)
-
-BROKER_MEMBERS: Final = observed(
-    "broker_members",
-    "One row per broker address and group when that broker's list of the group's clients changes, at a heartbeat, and when it is no longer asked (RocketMQ)",
-    (
-        CLUSTER,
-        GROUP,
-        Column("broker", STRING, "Broker name"),
-        Column("broker_id", LONG, "0 for the master"),
-        Column("address", STRING, "Address that was asked"),
-        SOURCE,
-        ROUND,
-        ROUND_TIME,
-        ROUND_DATE,
-        Column("ended", BOOLEAN, "The broker is not asked about the group any more, or the group is gone"),
-        Column(
-            "answer",
-            STRING,
-            "ok; none (it has no client of the group); timeout, refused, error, not_asked: then the list is not known",
-        ),
-        Column("reason", STRING, "What it said instead of an answer; NULL when it answered"),
-        Column("connections", INT, "Length of its list; NULL when not known"),
-        Column(
-            "clients",
-            BROKER_CLIENTS,
-            "Its list, by client id, one entry per connection, up to 2,000: address, language and version where it tells them. NULL when not known",
-        ),
-        Column(
-            "missing",
-            STRINGS,
-            "Members that subscribe to a topic of this broker and are missing from its list: clients that ask it decide without them. NULL when not known",
-        ),
-        Column("duplicated", STRINGS, "Client ids that are on its list more than once; NULL when not known"),
-        Column(
-            "consume_type", STRING, "push, pull or pop, as the last heartbeat of a member said it; NULL when not told"
-        ),
-        Column("message_model", STRING, "CLUSTERING or BROADCASTING, likewise"),
-        Column("consume_from", STRING, "consumeFromWhere, likewise"),
-        Column(
-            "subscription",
-            STRINGS,
-            "Topics of the last heartbeat, which need not be any other member's; NULL when not told",
-        ),
-        Column("broker_version", STRING, "The broker's version; NULL when not told"),
-        Column(
-            "consume_enabled",
-            BOOLEAN,
-            "consumeEnable of the group: false stops all its members; NULL when not told",
-        ),
-    ),
-    key=("cluster", "group_id", "address"),
 )
 
 QUARANTINE: Final = Table(

@@ -70,7 +70,6 @@ CAUSES: Final = structs(
 )
 BROKERS: Final = structs(broker=INT, host=STRING, rack=STRING, since=TIMESTAMP)
 ASSIGNED: Final = structs(topic=STRING, partitions=list_of(INT), broker=STRING)
-BROKER_CLIENTS: Final = structs(client_id=STRING, address=STRING, language=STRING, version=STRING)
 LABELS: Final = structs(name=STRING, value=STRING)
 
 

@@ -228,17 +228,3 @@ def test_two_members_that_hold_one_queue_have_assigned_it_once() -> None:
     world.clients[B].held[TOPIC] |= {("broker-a", 0), ("broker-a", 1)}
     world.round(2)
     assert world.health.assigned_partitions == 8
-
-
-def test_views_are_calm_since_the_first_round_with_the_lists_and_routes_of_the_newest_one() -> None:
-    world = group(Client(A))
-    since = []
-    for change in (None, "route", None, "list", None):
-        if change == "route":
-            world.routes["n1"]["payments"] = {"broker-a": 1}
-        elif change == "list":
-            world.join(Client(B))
-        world.round()
-        [calm] = [watched for name, watched in world.state.rocketmq.watched.items() if name.startswith("calm ")]
-        since.append(calm.since // SECOND)
-    assert since == [10, 20, 20, 40, 40]

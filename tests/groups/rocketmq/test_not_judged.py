@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.records import BROADCASTING, POP, PULL, HeldQueue, RequestMode
+from streaming.records import BROADCASTING, POP, PULL, HeldQueue
 from tests.groups.rocketmq.world import RETRY, TOPIC, A, B, C, Client, World, group, verdicts
 
 
@@ -28,7 +28,7 @@ def test_sixty_four_views_are_computed_and_one_more_is_not() -> None:
         [(found, reason)] = verdicts(world, 9).values()
         # A member holds what the poorest name server says; nobody has the other queues.
         assert found == ("drifted" if verdict == "identical" else verdict)
-        assert (reason == "more than 64 different views: not recomputed") == (verdict == "unverified")
+        assert (str(reason).startswith("more than 64 views")) == (verdict == "unverified")
 
 
 NOT_APPLICABLE: dict[str, tuple[dict[str, Any], str]] = {
@@ -61,12 +61,6 @@ POP_QUEUES = (HeldQueue(TOPIC, "broker-a", -1, pop=True), HeldQueue("other", "br
 
 # Topics with the queues that each has on broker-a, what brokers say of the group, and the verdicts.
 TOPICS: dict[str, tuple[list[Client], dict[str, int], dict[str, Any], dict[str | None, tuple[str, str | None]]]] = {
-    "a broker gives a topic out by POP": (
-        [Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)],
-        {TOPIC: 4, "payments": 4},
-        {"modes": (RequestMode("payments", "POP"), RequestMode(TOPIC, "PULL"))},
-        {TOPIC: RIGHT, "payments": BY_POP},
-    ),
     "one member holds a queue by POP": (
         [Client(A), Client(B), Client(C, more={"queues": POP_QUEUES})],
         {TOPIC: 4},

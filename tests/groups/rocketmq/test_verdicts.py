@@ -146,28 +146,28 @@ def seeing(
 
 FULL = {TOPIC: {"broker-a": 4, "broker-b": 4}}
 HALF = {TOPIC: {"broker-a": 4, "broker-b": 0}}
-SPLIT = "each member follows a view of its own: "
+SPLIT = "each member follows a view of its own, and these differ"
 
 SPLITS: dict[str, tuple[list[Client], dict[str, Any], str]] = {
     "mixed": (
         [Client(A), Client(B), Client(C, strategy=CIRCLE)],
         {},
-        f"{SPLIT}members run different strategies (AVG, AVG_BY_CIRCLE)",
+        SPLIT,
     ),
     "twice": (
         [],
         {"lists": {"broker-a": [A, B, C, A], "broker-b": [A, B, C, A]}},
-        f"{SPLIT}a client id is listed twice ({A})",
+        SPLIT,
     ),
     "outside": (
         [Client(A), Client(B, topics=("payments",))],
         {},
-        f"{SPLIT}members that do not subscribe to it have a share of it ({B})",
+        SPLIT,
     ),
     "poorer": (
         [],
         {"routes": {"n2": {TOPIC: {"broker-a": 4}}}, "by": {C: ("broker-a", "n2")}},
-        f"{SPLIT}name servers report different queues",
+        SPLIT,
     ),
     "unknown": (
         [],
@@ -175,18 +175,18 @@ SPLITS: dict[str, tuple[list[Client], dict[str, Any], str]] = {
             "routes": {"n2": FULL, "n3": {TOPIC: {"broker-b": 4}, RETRY: {"broker-a": 1}}},
             "by": {C: ("broker-a", "n3")},
         },
-        f"{SPLIT}name servers report different queues",
+        SPLIT,
     ),
     "lists": (
         [],
         {"lists": {"broker-b": [A, B]}, "by": {A: ("broker-b", "n1")}},
-        f"{SPLIT}brokers list different members",
+        SPLIT,
     ),
     # Clients choose among all brokers of the route, `MQClientInstance.findBrokerAddrByTopic`.
     "a list from a broker whose queues nobody can read": (
         [],
         {"routes": {"n1": HALF}, "lists": {"broker-b": [A, B]}, "by": {B: ("broker-b", "n1")}},
-        f"{SPLIT}brokers list different members",
+        SPLIT,
     ),
     "no list from such a broker": (
         [],
@@ -196,13 +196,13 @@ SPLITS: dict[str, tuple[list[Client], dict[str, Any], str]] = {
     "no queue that can be read": (
         [],
         {"routes": {"n1": {TOPIC: {"broker-a": 0, "broker-b": 0}}}},
-        "none of its queues can be read",
+        "no name server tells queues that can be read, or no broker of it tells members",
     ),
 }
 
 
 @pytest.mark.parametrize("case", SPLITS)
-def test_members_that_see_different_views_are_split_for_a_reason_that_is_named(case: str) -> None:
+def test_members_that_see_different_views_are_split(case: str) -> None:
     clients, views, reason = SPLITS[case]
     world = seeing(*clients, **views)
     world.round(9)

@@ -23,8 +23,8 @@ def test_members_are_not_gone_while_no_broker_answers() -> None:
     assert kinds(world) == []
     assert set(world.findings) == {"broker_not_answering"}
     assert world.findings["broker_not_answering"].detail == (
-        "brokers do not report the group's members: broker-a (timeout), broker-b (timeout). The lag of their queues is "
-        f"not known, nor whether {A}, {B}, {C} are still there"
+        "brokers do not report the group's members: broker-a (no answer), broker-b (no answer). The lag of their "
+        f"queues is not known, nor whether {A}, {B}, {C} are still there"
     )
     assert (world.health.members, world.health.verdict) == (3, "identical")
     world.lists = lists

@@ -201,8 +201,7 @@ class World:
             OK if listed else NONE,
             clients=tuple(sorted(listed)),
             channels=tuple(
-                ChannelSeen(client, self._address(client, at), "JAVA", "V5_5_0")
-                for at, client in enumerate(sorted(listed))
+                ChannelSeen(client, self._address(client, at), "JAVA") for at, client in enumerate(sorted(listed))
             ),
         )
         return msgspec.structs.replace(seen, **self.broker_more)

@@ -67,13 +67,13 @@ def answers(asking: MemberQuestions, addresses: Sequence[str], clients: Sequence
 
 def test_a_client_that_is_silent_through_one_broker_is_asked_through_another() -> None:
     brokers = Brokers(_A)
-    assert answers(MemberQuestions(brokers.ask, 2.0), [_A, _B, _C], ["c1"]) == {"c1": OK}
+    assert answers(MemberQuestions(brokers.ask), [_A, _B, _C], ["c1"]) == {"c1": OK}
     assert brokers.asked == [(_A, "c1"), (_B, "c1")]
 
 
 def test_a_client_that_is_silent_through_two_brokers_is_left_alone_for_two_rounds() -> None:
     brokers = Brokers(_A, _B, _C)
-    asking = MemberQuestions(brokers.ask, 2.0)
+    asking = MemberQuestions(brokers.ask)
     assert answers(asking, [_A, _B, _C], ["c1"]) == {"c1": TIMEOUT}
     assert brokers.asked == [(_A, "c1"), (_B, "c1")]
     assert answers(asking, [_A, _B, _C], ["c1"], 10_000) == {"c1": NOT_ASKED}
@@ -83,7 +83,7 @@ def test_a_client_that_is_silent_through_two_brokers_is_left_alone_for_two_round
 
 def test_brokers_that_say_nothing_are_not_asked_for_more_than_a_batch_of_clients_each() -> None:
     brokers = Brokers(_A, _B)
-    found = answers(MemberQuestions(brokers.ask, 2.0), [_A, _B], [f"c{number:02}" for number in range(40)])
+    found = answers(MemberQuestions(brokers.ask), [_A, _B], [f"c{number:02}" for number in range(40)])
     assert len(brokers.asked) <= 4 * 8
     assert set(found.values()) == {TIMEOUT, NOT_ASKED}
 

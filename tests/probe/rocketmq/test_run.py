@@ -80,11 +80,9 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     # It never joins: what it sends are questions.
     assert set(requests) <= {
         "GET_ALL_CONSUMER_OFFSET",
-        "GET_ALL_MESSAGE_REQUEST_MODE",
         "GET_ALL_SUBSCRIPTIONGROUP_CONFIG",
         "GET_ALL_TOPIC_LIST_FROM_NAMESERVER",
         "GET_BROKER_CLUSTER_INFO",
-        "GET_BROKER_RUNTIME_INFO",
         "GET_CONSUMER_CONNECTION_LIST",
         "GET_CONSUMER_RUNNING_INFO",
         "GET_ROUTEINFO_BY_TOPIC",
