@@ -11,6 +11,6 @@ from __future__ import annotations
 
 from assignors.assignment import PartitionId
 from assignors.explain.explanation import Explanation
-from assignors.explain.lines import Candidate, candidates, explain_line
+from assignors.explain.lines import explain_line
 
-__all__ = ["Candidate", "Explanation", "PartitionId", "candidates", "explain_line"]
+__all__ = ["Explanation", "PartitionId", "explain_line"]

@@ -1,20 +1,20 @@
-"""Explains a line of `evenkeel assign`, and finds for drift the library or strategy that comes nearest."""
+"""Explains a line of `evenkeel assign`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
 
-from assignors.assignment import Assignment, Difference, PartitionId, differences, from_pairs
+from assignors.assignment import Assignment, PartitionId, from_pairs
 from assignors.brokers import ServerGroup, assign_on_server
 from assignors.clients.sticky.claims import claimed_partitions
 from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.explain.explanation import Explanation
 from assignors.jsonl.lines import ROCKETMQ_PREFIX, SERVER_PREFIX, AllocateLine, ClientLine, ServerLine, as_queues, read
-from assignors.registry import assign, find_strategy, known_strategies, strategy_named
+from assignors.registry import assign
 from assignors.rocketmq import MessageQueue, allocate_all
-from assignors.strategy import JAVA, KAFKA_PYTHON, Era, Library, Strategy
+from assignors.strategy import JAVA, KAFKA_PYTHON, Strategy
 
 _STICKY = ("sticky", "cooperative-sticky")
 
@@ -45,9 +45,6 @@ _NEARBY: Final = (
 
 # Libraries whose strategies are those of `_RULES`; the others have algorithms of their own under these names.
 _LIKE_JAVA: Final = (JAVA, "librdkafka", KAFKA_PYTHON, "aiokafka")
-
-# The releases at which the brokers' assignors began to compute something else.
-_BROKERS = ("3.8.0", "3.9.0", "4.0.0", "4.0.1")
 
 
 def explain_line(line: object, custom: Mapping[str, Strategy] | None = None) -> Explanation:
@@ -155,67 +152,3 @@ def _by_name(assignment: Assignment, group: ServerGroup) -> Assignment:
         member: {named.get(topic_id, topic_id): partitions for topic_id, partitions in topics.items()}
         for member, topics in assignment.items()
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One way in which the assignment could have been computed.
-
-    Attributes:
-        strategy: Its strategy.
-        library: Library and first release, or the broker's release.
-        line: The line of `evenkeel assign` that asks it.
-        differences: Where its result differs from the actual assignment.
-    """
-
-    strategy: str
-    library: str
-    line: dict[str, Any]
-    differences: tuple[Difference, ...]
-
-
-def candidates(line: Mapping[str, Any], actual: Assignment) -> list[Candidate]:
-    """All candidates that can be computed, the nearest to the actual assignment first.
-
-    Args:
-        line: The line of `evenkeel assign` of the verdict. Candidates of its own strategy are tried first, then, for
-            Kafka's clients, the other strategies of the line's library.
-        actual: Who owns what, by topic name.
-    """
-    strategy = line["strategy"]
-    if not isinstance(strategy, str) or strategy.startswith(ROCKETMQ_PREFIX):
-        return []
-    results = _of_brokers(line) if strategy.startswith(SERVER_PREFIX) else _of_libraries(line)
-    found = [
-        Candidate(one, library, {**line, "strategy": one, "library": library}, differences(result, actual))
-        for one, library, result in results
-    ]
-    # A stable sort: of equally near ones those of the group's own strategy come first.
-    return sorted(found, key=lambda candidate: len(candidate.differences))
-
-
-def _of_brokers(line: Mapping[str, Any]) -> Iterator[tuple[str, str, Assignment]]:
-    group = read(line, ServerLine).group()
-    for release in _BROKERS:
-        try:
-            assignment = assign_on_server(line["strategy"], group, release)
-        except AssignorError:
-            continue
-        yield line["strategy"], release, _by_name(assignment, group)
-
-
-def _of_libraries(line: Mapping[str, Any]) -> Iterator[tuple[str, str, Assignment]]:
-    if find_strategy(line["strategy"]) is None:
-        return
-    asked = read(line, ClientLine)
-    group, racks = asked.group(), asked.racks()
-    behaviours: dict[Any, tuple[str, Era]] = {}
-    for strategy in dict.fromkeys((asked.strategy, *known_strategies())):
-        for era in strategy_named(strategy).eras:
-            behaviours.setdefault(era.recompute, (strategy, era))
-    for strategy, era in behaviours.values():
-        library = Library(era.library, era.since)
-        try:
-            yield strategy, str(library), assign(strategy, group, library, racks)
-        except AssignorError:
-            continue

@@ -5,12 +5,10 @@ The classes say what a line may contain (docs/tools.md); msgspec checks it. Fiel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
-from msgspec.structs import fields
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic
 from assignors.model import Group, PartitionRacks, Subscription
@@ -39,9 +37,6 @@ Rate = Annotated[float, Meta(ge=0, le=1e100)]
 
 _Line = TypeVar("_Line", bound=Struct)
 
-# msgspec does not name the entry of an object at which it stopped: "$.members[...].topics".
-_ENTRY = re.compile(r"\$\.(\w+)\[\.\.\.\]")
-
 
 class BadLine(Exception):
     """The line cannot be answered; the text says why, and where."""
@@ -56,21 +51,7 @@ def read(line: object, kind: type[_Line]) -> _Line:
     try:
         return convert(line, kind)
     except ValidationError as error:
-        entry = _ENTRY.search(str(error))
-        if entry is None or not isinstance(line, dict):
-            raise BadLine(str(error)) from None
-        key = _wrong_entry(line[entry[1]], next(of.type for of in fields(kind) if of.name == entry[1]))
-        raise BadLine(_ENTRY.sub(lambda _: f"$.{entry[1]}[{key!r}]", str(error))) from None
-
-
-def _wrong_entry(entries: dict[str, Any], kind: Any) -> str | None:
-    """Key of the first entry that cannot be read."""
-    for key, entry in entries.items():
-        try:
-            convert({key: entry}, kind)
-        except ValidationError:
-            return key
-    return None
+        raise BadLine(str(error)) from None
 
 
 class _Member(Struct, kw_only=True, omit_defaults=True):

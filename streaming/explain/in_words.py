@@ -1,4 +1,4 @@
-"""One verdict in words: the assignment that it expects, and for drift what is different and what comes nearest.
+"""One verdict in words: the assignment that it expects, and for drift what is different.
 
 Pure: a row of `drift` in, sentences out. What is recomputed comes from `drift.inputs`, what is actual from
 `drifted_partitions`; nothing is guessed.
@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from assignors import Assignment, AssignorError, Strategy, TooMuchWork, at_most, find_strategy
-from assignors.explain import Candidate, Explanation, PartitionId, candidates, explain_line
+from assignors import AssignorError, Strategy, at_most, find_strategy
+from assignors.explain import Explanation, PartitionId, explain_line
 from assignors.jsonl import BadLine
 from streaming.explain.partition import NoSuchPartitionError, is_meant, is_on
 from streaming.groups import CONFIGURED, DECLARED, INVARIANT, PROMISE, unpack_inputs
 from streaming.terminal import counted, printable, visible
 
-# Units of work (`assignors.context`) for one explanation and one search of the nearest candidate: one to three seconds
-# at the very most, for somebody who waits. The largest ordinary groups (1,000 members, 10,000 partitions) need a tenth.
+# Units of work (`assignors.context`) for one explanation: one to three seconds at the very most, for somebody who
+# waits. The largest ordinary groups (1,000 members, 10,000 partitions) need a tenth.
 _MOST_WORK = 10_000_000
 
 # An answer lists this many drifted partitions one by one: a screen. `drift.drifted_partitions` has all of them.
@@ -46,16 +46,12 @@ class VerdictInWords:
         line: What the verdict used, as a line of `evenkeel assign`; None where the row has no inputs.
         sentences: Why the assignment should be as it is, in order.
         drift: What is different, in order; empty without drift.
-        nearest: The candidate nearest to the actual assignment, for drift that could be recomputed.
-        tried: Candidates that were compared.
         explanation: The expected assignment; None without inputs.
     """
 
     line: dict[str, Any] | None
     sentences: tuple[str, ...]
     drift: tuple[str, ...] = ()
-    nearest: Candidate | None = None
-    tried: int = 0
     explanation: Explanation | None = None
 
     def json(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,14 +61,6 @@ class VerdictInWords:
             "topic": row.get("topic"),
             "sentences": self.sentences,
             "drift": self.drift,
-            "nearest": None
-            if self.nearest is None
-            else {
-                "strategy": self.nearest.strategy,
-                "library": self.nearest.library,
-                "differences": len(self.nearest.differences),
-                "tried": self.tried,
-            },
         }
         return {**(self.line or {}), "explanation": document}
 
@@ -157,10 +145,7 @@ def verdict_in_words(
             explanation = explain_line(line, custom)
     except (BadLine, AssignorError) as error:
         return VerdictInWords(line, (head, f"It cannot be explained: {getattr(error, 'reason', error)}."), drift)
-    told = VerdictInWords(line, (head, *explanation.sentences(partition)), drift, explanation=explanation)
-    if row["verdict"] != "drifted" or row["basis"] == CONFIGURED or explanation.assignment is None:
-        return told
-    return _with_nearest(told, row)
+    return VerdictInWords(line, (head, *explanation.sentences(partition)), drift, explanation)
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
@@ -172,9 +157,10 @@ def _verdict(row: Mapping[str, Any]) -> str:
         said = f"The verdict is drifted, in {partitions}: {row['reason']}. {_BASES.get(row['basis'], '')}"
         if row["basis"] == CONFIGURED:
             said += f" By the strategy that it runs, it is {row['own_verdict'].replace('_', ' ')}."
-        return said.strip()
-    word = str(verdict).replace("_", " ")
-    said = f"The verdict is {word}: {row['reason']}." if row["reason"] else f"The verdict is {word}."
+        said = said.strip()
+    else:
+        word = str(verdict).replace("_", " ")
+        said = f"The verdict is {word}: {row['reason']}." if row["reason"] else f"The verdict is {word}."
     if row["nearest_library"] is not None:
         partitions = counted(row["nearest_differing"], "partition")
         said += f" {row['nearest_library']} comes nearest: it differs in {partitions}."
@@ -215,46 +201,3 @@ def _drifted(row: Mapping[str, Any], partition: PartitionId | None) -> list[str]
     if left > 0:
         said.append(f"{left:,} more partitions are in drift.drifted_partitions.")
     return said
-
-
-def actual_assignment(expected: Assignment, row: Mapping[str, Any]) -> Assignment:
-    """Who owns what: the expected assignment with the drifted partitions where they really are."""
-    owned = {member: {topic: set(numbers) for topic, numbers in topics.items()} for member, topics in expected.items()}
-    for one in row["drifted_partitions"] or ():
-        for topics in owned.values():
-            topics.get(one["topic"], set()).discard(one["partition"])
-        for member in one["actual"] or ():
-            owned.setdefault(member, {}).setdefault(one["topic"], set()).add(one["partition"])
-    return {
-        member: {topic: tuple(sorted(numbers)) for topic, numbers in topics.items()} for member, topics in owned.items()
-    }
-
-
-def _with_nearest(told: VerdictInWords, row: Mapping[str, Any]) -> VerdictInWords:
-    line, explanation = told.line, told.explanation
-    if line is None or explanation is None or explanation.assignment is None:
-        return told
-    actual = actual_assignment(explanation.assignment, row)
-    try:
-        with at_most(_MOST_WORK, "the search for the nearest candidate"):
-            found = candidates(line, actual)
-    except (TooMuchWork, BadLine, AssignorError):
-        said = (*told.drift, "The group is too large to look for the nearest candidate here.")
-        return VerdictInWords(line, told.sentences, said, explanation=explanation)
-    if not found:
-        return told
-    drift = (*told.drift, _nearest(found[0], len(found), line["strategy"]))
-    return VerdictInWords(line, told.sentences, drift, found[0], len(found), explanation)
-
-
-def _nearest(nearest: Candidate, tried: int, strategy: str) -> str:
-    apart = len(nearest.differences)
-    what = f"{nearest.strategy} of {nearest.library}"
-    if not apart:
-        other = (
-            "another strategy than the group's" if nearest.strategy != strategy else "a library that did not lead it"
-        )
-        return f"{what} gives exactly this assignment: {other}. ({tried} pairs of strategy and library compared.)"
-    partitions = counted(apart, "partition")
-    compared = f"Compared with what {tried} pairs of strategy and library would give"
-    return f"{compared}, {what} is nearest: it differs in {partitions}."

@@ -1,4 +1,4 @@
-"""Explanations of small groups: what each member keeps, gets and gives up, and the nearest candidate."""
+"""Explanations of small groups: what each member keeps, gets and gives up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assignors import Group, Library, Subscription, assign, same
-from assignors.explain import candidates, explain_line
+from assignors.explain import explain_line
 from assignors.jsonl import write_client_line
 from tests.assignors.clients.sticky.members import claiming, cooperative, owning, read_by_kafka_python
 from tests.assignors.random_groups import random_group
@@ -90,30 +90,6 @@ def test_a_broker_s_members_had_their_previous_targets() -> None:
 def test_a_library_with_an_algorithm_of_its_own_is_not_told_by_java_s_rule() -> None:
     told = explained("range", PLAIN, Library("kafka-go"), t=3)
     assert told.rule.startswith("kafka-go has its own algorithm under the name range")
-
-
-def test_the_nearest_candidate_is_first_and_the_group_s_own_strategy_before_others() -> None:
-    line: dict[str, Any] = write_client_line("roundrobin", Group(PLAIN, {"t": 4}), JAVA, None)
-    line = json.loads(json.dumps(line))
-    cut = {"a": {"t": (0, 1)}, "b": {"t": (2, 3)}}
-    turns = {"a": {"t": (0, 2)}, "b": {"t": (1, 3)}}
-    near = candidates(line, cut)
-    assert (near[0].strategy, len(near[0].differences)) == ("range", 0)
-    assert near[0].line | {"strategy": "roundrobin", "library": line["library"]} == line
-    near = candidates(line, turns)
-    assert (near[0].strategy, len(near[0].differences)) == ("roundrobin", 0)
-    assert [len(one.differences) for one in near] == sorted(len(one.differences) for one in near)
-    assert len({(one.strategy, one.library) for one in near}) == len(near)
-
-
-def test_brokers_candidates_are_releases_and_nothing_is_near_without_a_strategy_of_kafka() -> None:
-    line = on_server("4.0.1", ["t"])
-    near = candidates(line, {"a": {"t": (0,)}, "b": {"t": (1,)}})
-    assert [one.library for one in near] == ["3.8.0", "3.9.0", "4.0.0", "4.0.1"]
-    assert all((one.strategy, one.differences) == ("server-uniform", ()) for one in near)
-    assert near[1].line == line | {"library": "3.9.0"}
-    for strategy in ("rocketmq:AVG", "nobodys", 7):
-        assert candidates({"strategy": strategy}, {}) == []
 
 
 def test_only_a_partition_that_the_strategy_was_given_can_be_nobody_s() -> None:

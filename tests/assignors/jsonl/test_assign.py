@@ -72,13 +72,13 @@ def of_a(**fields: Any) -> dict[str, Any]:
         ({"library": "java:x"}, "cannot be read"),
         ({"library": None, "members": []}, "Expected `object`, got `array` - at `$.members`"),
         ({"partitions_per_topic": {"t": -1}}, "partition count -1"),
-        ({"partitions_per_topic": {"t": 1e3}}, "Expected `int`, got `float` - at `$.partitions_per_topic['t']`"),
+        ({"partitions_per_topic": {"t": 1e3}}, "Expected `int`, got `float` - at `$.partitions_per_topic[...]`"),
         ({"partitions_per_topic": {"t": 10**12}}, "partition count 1000000000000"),
         (
             {"members": {"b": {"topics": []}, "a": {}}},
-            "Object missing required field `topics` - at `$.members['a']`",
+            "Object missing required field `topics` - at `$.members[...]`",
         ),
-        (of_a(topics=[None]), "Expected `str`, got `null` - at `$.members['a'].topics[0]`"),
+        (of_a(topics=[None]), "Expected `str`, got `null` - at `$.members[...].topics[0]`"),
         (of_a(owned=[["t"]]), "length 2"),
         (of_a(owned=[["t", True]]), "Expected `int`, got `bool`"),
         (of_a(owned=[["t", 1 << 31]]), "Expected `int`"),
@@ -88,7 +88,7 @@ def of_a(**fields: Any) -> dict[str, Any]:
         ({"remembered_generation": -2}, "Expected `int` >= -1"),
         ({"remembered_generation": 1 << 31}, "Expected `int`"),
         ({"other_topics_known": 1}, "Expected `bool`, got `int`"),
-        ({"partition_racks": {"t": [[], "r1"]}}, "Expected `array`, got `str` - at `$.partition_racks['t'][1]`"),
+        ({"partition_racks": {"t": [[], "r1"]}}, "Expected `array`, got `str` - at `$.partition_racks[...][1]`"),
     ],
 )
 def test_what_is_wrong_with_a_line_is_its_answer(change: dict[str, Any], reason: str) -> None:
