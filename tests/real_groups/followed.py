@@ -20,7 +20,7 @@ from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
-from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError
+from streaming.probe import Probe, RoundAbandonedError
 from streaming.records import group_key
 
 __all__ = ["Followed", "until"]
@@ -80,8 +80,6 @@ class Followed:
         """
         try:
             self.probe.round()
-        except NoOffsetsLogError:
-            return
         except RoundAbandonedError:
             if self._at != INITIAL:
                 raise
