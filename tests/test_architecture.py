@@ -154,8 +154,8 @@ ROOMS = {
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
-        "assignors streaming.config streaming.exceptions streaming.explain streaming.jars streaming.java "
-        "streaming.lifecycle streaming.notes streaming.offsets_log streaming.process streaming.tables "
+        "streaming.config streaming.exceptions streaming.jars streaming.java "
+        "streaming.lifecycle streaming.offsets_log streaming.process streaming.tables "
         "streaming.terminal streaming.up",
         "streaming.demo.run",
     ),

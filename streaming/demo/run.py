@@ -24,7 +24,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of, load_settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.demo.evidence import INTERVAL_MS, Evidence, judged
-from streaming.demo.people import Inbox, act, alert_settings, check_people
 from streaming.demo.ports import check_port_is_free, free_port
 from streaming.demo.stories import FIRST_PASS_S, check_stories
 from streaming.exceptions import EvenkeelError, SetupError
@@ -66,20 +65,17 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         SetupError: The folder is not empty, there is no space, no Java, or no jars.
     """
     folders = folders_of(console, lake)
-    inbox_file = folders.rest / "inbox.jsonl"
     with (
-        Inbox(inbox_file) as inbox,
         stop_signals() as stop,
         console.status("starting a Kafka broker …") as status,
         EmbeddedBroker(folders.rest / "broker", overrides=DEMO_OVERRIDES) as broker,
     ):
-        settings = _settings(broker.bootstrap, folders.tables, inbox.url)
+        settings = _settings(broker.bootstrap, folders.tables)
         status.stop()
-        threading.Thread(target=act, args=(str(folders.tables), "demo", stop), daemon=True, name="people").start()
 
         def judge(reader: LakeReader) -> tuple[list[str], list[str]]:
             evidence = Evidence(reader, folders.journal)
-            return judged(check_stories(evidence) + check_people(evidence, inbox_file), evidence.lateness)
+            return judged(check_stories(evidence), evidence.lateness)
 
         return run_course(
             console,
@@ -93,7 +89,7 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         )
 
 
-def _settings(bootstrap: str, tables: Path, inbox: str) -> Settings:
+def _settings(bootstrap: str, tables: Path) -> Settings:
     settings = load_settings(cluster="demo", lake=str(tables))
     if settings.rocketmq is not None:
         message = (
@@ -101,8 +97,8 @@ def _settings(bootstrap: str, tables: Path, inbox: str) -> Settings:
             "the demo in a folder without evenkeel.toml. (make demo ROCKETMQ=1, in a checkout, shows RocketMQ.)"
         )
         raise SetupError(message)
-    found = settings_of_demo(settings, bootstrap, alert_settings(inbox, LOOK_MS))
-    # The programs also read the user's file, so its bus must be overridden, and None overrides nothing.
+    found = settings_of_demo(settings, bootstrap, AlertSettings(poll_ms=LOOK_MS))
+    # A bus may be in the user's environment, and None overrides nothing.
     return found.model_copy(update={"bus": None if settings.bus is None else found.kafka})
 
 
@@ -203,7 +199,12 @@ def run_course(
         at_end: Called when the tables show the quiet stage, before the programs stop.
     """
     lake = str(folders.tables)
-    with Programs(folders.rest / "logs", environment_of(settings), lambda said: say(console, said)) as programs:
+    # The programs must not read the user's file as well: its targets would be told of the demo's alerts.
+    nothing = folders.rest / "nothing"
+    nothing.touch()
+    files = dict.fromkeys(("EVENKEEL_CONFIG", "EVENKEEL_ALERTS__TARGETS_FILE"), str(nothing))
+    environment = environment_of(settings) | files
+    with Programs(folders.rest / "logs", environment, lambda said: say(console, said)) as programs:
         for program in (JOB, PROBE, SERVER, traffic):
             programs.start(program)
         say(console, f"page at {page_url(settings)}")

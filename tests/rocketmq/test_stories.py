@@ -49,4 +49,4 @@ def test_the_kafka_demo_refuses_settings_that_name_a_rocketmq_cluster(
 ) -> None:
     monkeypatch.setenv("EVENKEEL_ROCKETMQ__NAME_SERVERS", "127.0.0.1:2")
     with pytest.raises(SetupError, match=r"The settings name a RocketMQ cluster"):
-        settings_of_kafka_demo("127.0.0.1:1", tmp_path / "lake", "http://127.0.0.1:2")
+        settings_of_kafka_demo("127.0.0.1:1", tmp_path / "lake")
