@@ -16,7 +16,7 @@ from dashboards import Site
 from streaming.config import ServeSettings
 from streaming.exceptions import EvenkeelError
 from streaming.serve import api, burrow
-from streaming.serve.access import Guard, SharedBody
+from streaming.serve.access import Guard
 from streaming.serve.metrics import (
     MODES,
     OPEN_METRICS,
@@ -92,7 +92,7 @@ def _metrics(scrapes: Scrapes, request: Request) -> Response:
     if body is None:
         return problem(404, f"There is no cluster {quoted(cluster or '')} in the lake.")
     headers = {"Content-Type": OPEN_METRICS if open_metrics else TEXT, "Vary": "Accept, Accept-Encoding"}
-    return SharedBody(body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
+    return Response(body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
 
 
 def _health(model: Model) -> Response:

@@ -17,7 +17,6 @@ from streaming.alerts import AlerterWork
 from streaming.config import ServeSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
-from streaming.serve.access import TimedConnection
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
@@ -90,7 +89,7 @@ def _run(settings: Settings) -> NoReturn:
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=TimedConnection,
+        http="h11",
         ws="none",
         lifespan="off",
         log_config=None,

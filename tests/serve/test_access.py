@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from streaming.config import ServeSettings, load_settings
 from streaming.exceptions import SetupError
-from streaming.serve.access import Guard, Guesses
+from streaming.serve.access import Guard
 from tests.serve.client import Answer, ask
 
 HEADERS = ("content-security-policy", "x-frame-options", "x-content-type-options", "referrer-policy")
@@ -21,7 +19,7 @@ HEADERS = ("content-security-policy", "x-frame-options", "x-content-type-options
 class Server:
     def __init__(self, **settings: Any) -> None:
         self.paused: list[float] = []
-        self.app = Guard(PlainTextResponse("here"), ServeSettings(**settings), Guesses(self._pause))
+        self.app = Guard(PlainTextResponse("here"), ServeSettings(**settings), self._pause)
 
     async def _pause(self, seconds: float) -> None:
         self.paused.append(seconds)
@@ -91,21 +89,6 @@ def test_a_wrong_login_waits_a_second_and_locks_out_nobody_who_knows() -> None:
     assert server.get(headers=bearer("right")).status == 200
     assert server.get().status == 401
     assert len(server.paused) == 50
-
-
-def test_of_many_guesses_at_once_from_one_address_a_few_are_looked_at_and_others_are_not_touched() -> None:
-    async def fill() -> list[bool]:
-        go_on = asyncio.Event()
-        guesses = Guesses(lambda _: go_on.wait())
-        tries = [asyncio.create_task(guesses.was_wrong("a")) for _ in range(20)]
-        await asyncio.sleep(0)
-        while_waiting = [guesses.too_many("a"), guesses.too_many("b")]
-        go_on.set()
-        await asyncio.gather(*tries)
-        return [*while_waiting, guesses.too_many("a")]
-
-    with ThreadPoolExecutor(1) as thread:  # (a browser's test leaves an event loop running in this one)
-        assert thread.submit(asyncio.run, fill()).result() == [True, False, False]
 
 
 def test_health_needs_no_login() -> None:

@@ -1,4 +1,4 @@
-"""`/api/v1`: what the tables say, as JSON. One description routes, checks parameters, and is the OpenAPI document."""
+"""`/api/v1`: what the tables say, as JSON."""
 
 from __future__ import annotations
 

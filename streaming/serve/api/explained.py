@@ -13,24 +13,22 @@ from streaming.serve.page import quoted
 
 
 class ExplainFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of an explanation."""
+    """Parameters of an explanation.
 
-    group: Annotated[str, Meta(description="The group's id.")]
-    cluster: Annotated[str | None, Meta(description="The cluster, by its configured name.")] = None
-    generation: Annotated[
-        Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
-        Meta(description="A generation or epoch; otherwise the newest verdict."),
-    ] = None
-    decision: Annotated[
-        Annotated[int, Meta(ge=0, le=2**63 - 1)] | None, Meta(description="Number of a decision; otherwise the newest.")
-    ] = None
-    partition: Annotated[
-        str | None,
-        Meta(
-            description="Only this partition, as TOPIC/NUMBER. For RocketMQ the queues of this number on every broker; "
-            "with TOPIC@BROKER as the topic, that one."
-        ),
-    ] = None
+    Attributes:
+        group: The group's id.
+        cluster: The cluster, by its configured name.
+        generation: A generation or epoch; None for the newest verdict.
+        decision: Number of a decision; None for the newest.
+        partition: Only this partition, as TOPIC/NUMBER. For RocketMQ the queues of this number on every broker; with
+            TOPIC@BROKER as the topic, that one.
+    """
+
+    group: str
+    cluster: str | None = None
+    generation: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    decision: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    partition: str | None = None
 
 
 class NoVerdictError(Exception):

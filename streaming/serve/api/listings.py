@@ -54,53 +54,29 @@ MOST: Final = 1_000
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of every list."""
+    """Parameters of a list: the first three of every list, the others of those that name them.
 
-    cluster: Annotated[str | None, Meta(description="One cluster, by its configured name; otherwise all.")] = None
-    limit: Annotated[int, Meta(ge=1, le=MOST, description="Most rows of a page.")] = 100
-    cursor: Annotated[str | None, Meta(description="`next` of the page before.")] = None
+    Attributes:
+        cluster: One cluster, by its configured name; None for all.
+        limit: Most rows of a page.
+        cursor: `next` of the page before.
+        group: One group, by its id.
+        topic: One topic.
+        status: One lag_status, for example stopped.
+        verdict: identical, drifted, unverified or not_applicable.
+        kind: One kind of advice, for example static_membership.
+        since: How far to look back; at most `serve.past_hours`, which is the default.
+    """
 
-
-class GroupFilter(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of lists about groups."""
-
-    group: Annotated[str | None, Meta(description="One group, by its id; otherwise all.")] = None
-
-
-class DecisionFilter(GroupFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of decisions."""
-
-    since: Annotated[
-        Annotated[datetime, Meta(tz=True)] | None,
-        Meta(description="How far to look back (RFC 3339); at most `serve.past_hours`, which is the default."),
-    ] = None
-
-
-class DriftFilter(GroupFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of verdicts."""
-
-    verdict: Annotated[
-        str | None, Meta(description="identical, drifted, unverified or not_applicable; otherwise all.")
-    ] = None
-
-
-class LagFilter(GroupFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of lag."""
-
-    topic: Annotated[str | None, Meta(description="One topic; otherwise all.")] = None
-    status: Annotated[str | None, Meta(description="One lag_status, for example stopped; otherwise all.")] = None
-
-
-class TopicFilter(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of topics."""
-
-    topic: Annotated[str | None, Meta(description="One topic; otherwise all.")] = None
-
-
-class AdviceFilter(GroupFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of advice."""
-
-    kind: Annotated[str | None, Meta(description="One kind, for example static_membership; otherwise all.")] = None
+    cluster: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
+    cursor: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    status: str | None = None
+    verdict: str | None = None
+    kind: str | None = None
+    since: Annotated[datetime, Meta(tz=True)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,45 +85,33 @@ class Listing:
 
     Attributes:
         name: Last part of its path.
-        told: What it lists, in a sentence.
         query: Name of the query.
-        filters: Its parameters.
+        takes: Its parameters beside those of every list.
         key: Columns that order the rows, and that no two rows share; never NULL.
-        tables: Tables whose columns the rows have: their comments become the descriptions.
         newest_first: Whether the order is from the largest key to the smallest.
     """
 
     name: str
-    told: str
     query: str
-    filters: type[Filter]
+    takes: tuple[str, ...]
     key: tuple[str, ...]
-    tables: tuple[str, ...]
     newest_first: bool = False
 
 
 LISTINGS: Final = (
-    Listing("groups", "Every living group, and what is wrong with it.", "groups", GroupFilter,
-            ("cluster", "group_id"), ("group_health", "drift")),
-    Listing("decisions", "Decisions on who owns what: why, and at what cost; the newest first.", "rebalances",
-            DecisionFilter, ("record_time", "decision", "cluster", "group_id"), ("rebalance_churn", "drift"),
-            newest_first=True),
-    Listing("drift", "The newest verdict of each group, with the partitions that drifted.", "api_drift", DriftFilter,
-            ("cluster", "group_id"), ("drift",)),
-    Listing("lag", "Every partition of every group: lag, offsets, owner.", "api_lag", LagFilter,
-            ("cluster", "group_id", "topic", "partition"), ("lag",)),
-    Listing("members", "The members of each group, with their partitions.", "api_members", GroupFilter,
-            ("cluster", "group_id", "member_id"), ("members",)),
-    Listing("topics", "The topics of the cluster: rates, bytes, who reads them, and how far behind these are.",
-            "topics", TopicFilter, ("cluster", "topic"), ("topics", "group_health", "lag")),
-    Listing("what-if", "What other strategies would have done at each group's newest decision.", "api_what_if",
-            GroupFilter, ("cluster", "group_id", "strategy"), ("what_if",)),
-    Listing("advice", "The advice that holds: what to change, why, and what it costs.", "api_advice", AdviceFilter,
-            ("cluster", "group_id", "kind"), ("advice",)),
-    Listing("alerts", "The alerts that fire.", "alerts", GroupFilter, ("cluster", "alert_id"), ("alerts",)),
-    Listing("mutes", "Mutes that are not over, also those that begin later; by their first end.", "mutes", Filter,
-            ("until_time", "cluster", "mute_id"), ("mutes",)),
-    Listing("marks", "What was done outside of Kafka, such as deploys; the newest first.", "marks", DecisionFilter,
-            ("mark_time", "cluster", "mark_id"), ("marks",), newest_first=True),
+    Listing("groups", "groups", ("group",), ("cluster", "group_id")),
+    Listing(
+        "decisions", "rebalances", ("group", "since"), ("record_time", "decision", "cluster", "group_id"),
+        newest_first=True,
+    ),
+    Listing("drift", "api_drift", ("group", "verdict"), ("cluster", "group_id")),
+    Listing("lag", "api_lag", ("group", "topic", "status"), ("cluster", "group_id", "topic", "partition")),
+    Listing("members", "api_members", ("group",), ("cluster", "group_id", "member_id")),
+    Listing("topics", "topics", ("topic",), ("cluster", "topic")),
+    Listing("what-if", "api_what_if", ("group",), ("cluster", "group_id", "strategy")),
+    Listing("advice", "api_advice", ("group", "kind"), ("cluster", "group_id", "kind")),
+    Listing("alerts", "alerts", ("group",), ("cluster", "alert_id")),
+    Listing("mutes", "mutes", (), ("until_time", "cluster", "mute_id")),
+    Listing("marks", "marks", ("group", "since"), ("mark_time", "cluster", "mark_id"), newest_first=True),
 )  # fmt: skip
-"""All of them; a new one is a query file and an entry here."""
+"""All of them (docs/metrics.md says what each lists); a new one is a query file and an entry here."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final
@@ -23,89 +21,40 @@ from streaming.times import epoch_ms
 
 _LOG = room_log(__name__)
 
-# A text of 200 characters, a group of 255, and names: anything longer is no mark.
-_MOST_BYTES: Final = 8_192
-
-# A deploy makes one; a script that runs wild must not fill the table. (A burst of a minute, then one a second.)
-_BURST: Final = 60
-_PER_SECOND: Final = 1.0
-
-_BODY_S: Final = 10.0
-
 # A mark of last year is no mark of a chart that anybody looks at; clocks differ by minutes.
 _OLDEST: Final = timedelta(days=366)
 _AHEAD: Final = timedelta(minutes=10)
 
 
 class NewMark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A mark as it is sent."""
+    """A mark as it is sent.
 
-    text: Annotated[str, Meta(min_length=1, max_length=400, description="What was done: up to 200 characters.")]
-    cluster: Annotated[str | None, Meta(description="The cluster; not needed where the lake has only one.")] = None
-    group: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=4_096)] | None,
-        Meta(description="The group that it concerns; otherwise the whole cluster."),
-    ] = None
-    time: Annotated[Annotated[datetime, Meta(tz=True)] | None, Meta(description="When (RFC 3339); otherwise now.")] = (
-        None
-    )
-    id: Annotated[
-        Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{1,64}$")] | None,
-        Meta(description="Id of your own: a mark that is sent twice with one id is one mark."),
-    ] = None
+    Attributes:
+        text: What was done: up to 200 characters.
+        cluster: The cluster; not needed where the lake has only one.
+        group: The group that it concerns; None for the whole cluster.
+        time: When; None for now.
+        id: An id of the sender's own: a mark that is sent twice with one id is one mark.
+    """
 
-
-class NotingRate:
-    """How many marks may be written now: a bucket of tokens."""
-
-    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
-        """Begin with a full bucket; `steady` returns seconds."""
-        self._steady = steady
-        self._left, self._at = float(_BURST), steady()
-
-    def take_one(self) -> bool:
-        """Count one more mark; False when it is one too many."""
-        now = self._steady()
-        self._left = min(float(_BURST), self._left + (now - self._at) * _PER_SECOND)
-        self._at = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
+    text: Annotated[str, Meta(min_length=1, max_length=400)]
+    cluster: str | None = None
+    group: Annotated[str, Meta(min_length=1, max_length=4_096)] | None = None
+    time: Annotated[datetime, Meta(tz=True)] | None = None
+    id: Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{1,64}$")] | None = None
 
 
-def marking(model: Model, pace: NotingRate | None = None) -> Callable[[Request], Any]:
+def marking(model: Model) -> Callable[[Request], Any]:
     """The endpoint; a request that reaches it has shown the token (`access.py`)."""
-    pace = pace or NotingRate()
 
     async def endpoint(request: Request) -> Response:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return problem(415, "Send JSON, with Content-Type: application/json.")
         try:
-            body = await asyncio.wait_for(_body(request), _BODY_S)
-        except TimeoutError:
-            return problem(408, "The body did not come within ten seconds.")
-        if body is None:
-            return problem(413, f"A mark has up to {_MOST_BYTES} bytes.")
-        try:
-            asked = msgspec.json.decode(body, type=NewMark)
+            asked = msgspec.json.decode(await request.body(), type=NewMark)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            return problem(400, f"This is no mark: {quoted(str(error))}. /api/v1/openapi.json describes one.")
-        if not pace.take_one():
-            return problem(429, "Too many marks: one a second is enough.", headers={"Retry-After": "1"})
+            return problem(400, f"This is no mark: {quoted(str(error))}. docs/alerts.md describes one.")
         return await run_in_threadpool(_write, model, asked)
 
     return endpoint
-
-
-async def _body(request: Request) -> bytes | None:
-    """The body; None when it is too long."""
-    found = b""
-    async for chunk in request.stream():
-        found += chunk
-        if len(found) > _MOST_BYTES:
-            return None
-    return found
 
 
 def _write(model: Model, asked: NewMark) -> Response:

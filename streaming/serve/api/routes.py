@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,6 @@ from streaming.explain import PartitionError
 from streaming.serve.api.explained import ExplainFilter, NoVerdictError, explained
 from streaming.serve.api.listings import LISTINGS, CursorError, Filter, Listing, decode_cursor, encode_cursor
 from streaming.serve.api.noting import marking
-from streaming.serve.api.openapi import document
 from streaming.serve.model import Model, Snapshot
 from streaming.serve.page import problem, quoted
 from streaming.times import utc
@@ -68,10 +67,6 @@ class _RefusedError(Exception):
     """A parameter is wrong; the text is a sentence."""
 
 
-class _OfOne(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of one group or topic."""
-
-
 def routes(model: Model, site: Site) -> list[Route]:
     """The routes of the API; older rows than those in memory are the site's."""
 
@@ -87,14 +82,10 @@ def routes(model: Model, site: Site) -> list[Route]:
 
         return endpoint
 
-    async def described(_: Request) -> Response:
-        return _json(document(PREFIX))
-
     def listed(listing: Listing) -> Callable[[Request, Snapshot], Response]:
         return lambda request, snapshot: _page(model, listing, request, snapshot)
 
     return [
-        Route(f"{PREFIX}/openapi.json", described),
         *(Route(f"{PREFIX}/{one.name}", in_thread(listed(one))) for one in LISTINGS),
         Route(MARKS, marking(model), methods=["POST"]),
         Route(f"{PREFIX}/explain", in_thread(lambda request, _: _explain(site, request))),
@@ -109,17 +100,16 @@ def routes(model: Model, site: Site) -> list[Route]:
 
 
 def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) -> Response:
-    asked = _checked(request, listing.filters)
+    asked = _checked(request, Filter, {"cluster", "limit", "cursor", *listing.takes})
     kinds = [_KINDS.get(column, str) for column in listing.key]
     try:
         after = decode_cursor(asked.cursor, kinds) if asked.cursor is not None else None
     except CursorError:
         message = f"cursor does not belong to this list: {quoted(asked.cursor or '')}; use `next` of the previous page."
         raise _RefusedError(message) from None
-    given = msgspec.structs.asdict(asked)
-    known = {name: given.get(name) for name in ("cluster", "topic", "status", "verdict", "kind")} | {
-        "group_id": given.get("group"),
-        "since": _since(model, given.get("since"), listing.name),
+    known = {name: getattr(asked, name) for name in ("cluster", "topic", "status", "verdict", "kind")} | {
+        "group_id": asked.group,
+        "since": _since(model, asked.since, listing.name),
         "until": datetime.now(UTC) + _AHEAD,
         "imbalance": model.thresholds.imbalance,
         "most": _ALL,
@@ -133,7 +123,7 @@ def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) 
 
 def _group(model: Model, request: Request, snapshot: Snapshot) -> Response:
     group = request.path_params["group"]
-    asked = _checked(request, _OfOne)
+    asked = _checked(request, Filter, {"cluster"})
     of = {"cluster": asked.cluster, "group_id": group}
     found = model.lake.ask("groups", {**of, "imbalance": model.thresholds.imbalance})
     if not found:
@@ -154,7 +144,7 @@ def _group(model: Model, request: Request, snapshot: Snapshot) -> Response:
 
 def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
     topic = request.path_params["topic"]
-    asked = _checked(request, _OfOne)
+    asked = _checked(request, Filter, {"cluster"})
     found = model.lake.ask("topics", {"cluster": asked.cluster, "topic": topic})
     if not found:
         return problem(404, f"There is no topic {quoted(topic)}.")
@@ -165,7 +155,7 @@ def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
 
 
 def _explain(site: Site, request: Request) -> Response:
-    asked = _checked(request, ExplainFilter)
+    asked = _checked(request, ExplainFilter, ExplainFilter.__struct_fields__)
     try:
         body = explained(site, asked)
     except PartitionError as error:
@@ -177,17 +167,18 @@ def _explain(site: Site, request: Request) -> Response:
     return _json(body)
 
 
-def _checked(request: Request, filters: type[_F]) -> _F:
+def _checked(request: Request, filters: type[_F], takes: Collection[str]) -> _F:
     given: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
-        if name in given:
-            message = f"The parameter {quoted(name)} is given twice."
+        if name in given or name not in takes:
+            what = "is given twice" if name in given else f"is none of this path, which takes {', '.join(takes)}"
+            message = f"The parameter {quoted(name)} {what}."
             raise _RefusedError(message)
         given[name] = value
     try:
         return msgspec.convert(given, filters, strict=False)
     except msgspec.ValidationError as error:
-        message = f"A parameter is wrong: {quoted(str(error))}. {PREFIX}/openapi.json has all of them."
+        message = f"A parameter is wrong: {quoted(str(error))}."
         raise _RefusedError(message) from None
 
 
