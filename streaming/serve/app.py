@@ -17,24 +17,10 @@ from streaming.config import ServeSettings
 from streaming.exceptions import EvenkeelError
 from streaming.serve import api, burrow
 from streaming.serve.access import Guard
-from streaming.serve.metrics import (
-    MODES,
-    OPEN_METRICS,
-    OWN,
-    TEXT,
-    NoRoundsError,
-    Scrapes,
-    StartingError,
-    WhichClusterError,
-)
+from streaming.serve.metrics import OWN, TEXT, ScrapeRefusedError, Scrapes
 from streaming.serve.model import Model, round_age_s
-from streaming.serve.page import page, problem, quoted, takes_gzip
+from streaming.serve.page import page, problem, takes_gzip
 from streaming.serve.page import routes as page_routes
-
-_NO_ROUNDS = "There is no round in the lake yet: if the job is running, check that `lake` is the same for both."
-
-_STARTING = "The tables are still being read: ask again in some seconds."
-
 
 # Paths of clients and scrapers, which get a problem document where people get a page that says what is not there.
 _MACHINES = ("/api", "/metrics", "/v3", "/burrow", "/health", "/static")
@@ -76,22 +62,12 @@ def application(model: Model, scrapes: Scrapes, settings: ServeSettings, site: S
 
 def _metrics(scrapes: Scrapes, request: Request) -> Response:
     mode = request.path_params.get("mode") or request.query_params.get("mode") or OWN
-    if mode not in MODES:
-        return problem(404, f"There is no mode {quoted(mode)}: it may be {', '.join(MODES)}.")
-    cluster = request.query_params.get("cluster")
-    open_metrics = "application/openmetrics-text" in request.headers.get("accept", "")
     zipped = takes_gzip(request.headers)
     try:
-        body = scrapes.scrape(mode, open_metrics=open_metrics, cluster=cluster, zipped=zipped)
-    except StartingError:
-        return problem(503, _STARTING, headers={"Retry-After": "5"})
-    except NoRoundsError:
-        return problem(503, _NO_ROUNDS, headers={"Retry-After": "5"})
-    except WhichClusterError:
-        return problem(400, f"The names of {mode} have no label for the cluster: add ?cluster= and its name.")
-    if body is None:
-        return problem(404, f"There is no cluster {quoted(cluster or '')} in the lake.")
-    headers = {"Content-Type": OPEN_METRICS if open_metrics else TEXT, "Vary": "Accept, Accept-Encoding"}
+        body = scrapes.scrape(mode, cluster=request.query_params.get("cluster"), zipped=zipped)
+    except ScrapeRefusedError as error:
+        return problem(error.status, str(error), headers={"Retry-After": "5"} if error.status == 503 else None)
+    headers = {"Content-Type": TEXT, "Vary": "Accept-Encoding"}
     return Response(body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
 
 

@@ -94,20 +94,17 @@ class Model:
     def __init__(
         self,
         settings: Settings,
-        after: Callable[[], None] = lambda: None,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; `start` begins to read.
 
         Args:
             settings: The settings.
-            after: Called in the thread after each poll of the lake.
             steady: A clock that is never set, s: how long a cluster has been quiet is counted by it.
         """
         self.root = settings.lake
         self.thresholds = Thresholds.load(settings.alerts.rules)
         self.snapshot: Snapshot | None = None
-        self._after = after
         self._steady = steady
         self._seen = -1
         self._whole = False
@@ -148,7 +145,6 @@ class Model:
                 for name, cluster in self.snapshot.clusters.items():
                     if self._quiet.get(name, (-1, 0.0))[0] != cluster.round:
                         self._quiet[name] = cluster.round, self._steady() - self.lake.quiet_s(name)
-        self._after()
 
     def commits_since(self, cluster: Cluster) -> datetime:
         """Since when the commits of a cluster are held."""

@@ -56,7 +56,7 @@ def _run(settings: Settings) -> NoReturn:
     serve = settings.serve
     work = AlerterWork(settings) if serve.alerts else None
     with _listener(serve) as listener:
-        model = Model(settings, after=lambda: scrapes.warm())  # noqa: PLW0108 - made below
+        model = Model(settings)
         scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
         site = Site(
             model.lake,

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT
-from streaming.serve.metrics.modes import MODES, OWN
-from streaming.serve.metrics.scrapes import NoRoundsError, Scrapes, StartingError, WhichClusterError
+from streaming.serve.metrics.exposition import TEXT
+from streaming.serve.metrics.modes import OWN
+from streaming.serve.metrics.scrapes import ScrapeRefusedError, Scrapes
 
-__all__ = [
-    "MODES",
-    "OPEN_METRICS",
-    "OWN",
-    "TEXT",
-    "NoRoundsError",
-    "Scrapes",
-    "StartingError",
-    "WhichClusterError",
-]
+__all__ = ["OWN", "TEXT", "ScrapeRefusedError", "Scrapes"]

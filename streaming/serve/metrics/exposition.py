@@ -1,4 +1,4 @@
-"""Prometheus' text format 0.0.4 and OpenMetrics 1.0.0.
+"""Prometheus' text format 0.0.4.
 
 Written here by columns and not by prometheus_client, which makes an object for every sample: a scrape of 100,000 groups
 has half a million. The tests read them back with its parsers.
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
-OPEN_METRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 # Kafka's topics have at most 249 characters, so none is cut; group and client ids may have 32,767.
 _LONGEST_VALUE = 256
@@ -114,14 +113,14 @@ def label_value(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number as both formats have it."""
+    """A number as the format has it."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     return repr(value) if not isinstance(value, bool) else str(int(value))
 
 
 def numbers(values: pa.Array) -> pa.Array:
-    """Numbers and truth values as both formats have them; NULL stays."""
+    """Numbers and truth values as the format has them; NULL stays."""
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     texts = values.cast(pa.string())
@@ -131,15 +130,13 @@ def numbers(values: pa.Array) -> pa.Array:
     return texts
 
 
-def written(families: Iterable[Family], *, open_metrics: bool) -> bytes:
-    """Families as bytes, without the line that ends OpenMetrics; those without samples are left out."""
+def written(families: Iterable[Family]) -> bytes:
+    """Families as bytes; those without samples are left out."""
     parts: list[bytes] = []
     for family in families:
         if not family.series:
             continue
         told = family.help.replace("\\", "\\\\").replace("\n", "\\n")
-        if open_metrics:
-            told = told.replace('"', '\\"')
         parts.append(f"# HELP {family.name} {told}\n# TYPE {family.name} gauge\n".encode())
         # (A row without a value has no line.)
         lines = pc.binary_join_element_wise(family.name, family.labels(), " ", family.values, "\n", "").drop_null()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import threading
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -13,27 +12,22 @@ from streaming.serve.metrics.exposition import Family, few, label_value, within,
 from streaming.serve.metrics.families import families
 from streaming.serve.metrics.modes import MODES, OWN
 from streaming.serve.model import Model, Snapshot, round_age_s
+from streaming.serve.page import quoted
 
-# What was not scraped for so long is not made any more before it is asked for.
-_WANTED_S = 300.0
-
-
-class StartingError(Exception):
-    """The tables are still being read, so sums would be too small."""
+_NO_ROUNDS = "There is no round in the lake yet: if the job is running, check that `lake` is the same for both."
 
 
-class NoRoundsError(Exception):
-    """The lake has no round, so there is nothing to show: most likely it is another lake than the job's."""
+class ScrapeRefusedError(Exception):
+    """There is nothing to show; the text is one sentence, `status` the HTTP status."""
 
-
-class WhichClusterError(Exception):
-    """The names that were asked for have no label for the cluster, and the lake has several."""
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
 class _What:
     mode: str
-    open_metrics: bool
     cluster: str | None
     zipped: bool
 
@@ -60,53 +54,34 @@ class Scrapes:
         self._by_partition = by_partition
         self._most = most_series
         self._made: dict[_What, _Made] = {}
-        self._asked: dict[_What, float] = {}
-        self._took_s: dict[str, float] = {}
         self._lock = threading.Lock()
-        self._started = time.time()
 
-    def scrape(
-        self, mode: str, *, open_metrics: bool, cluster: str | None = None, zipped: bool = False
-    ) -> bytes | None:
-        """The metrics of one mode, as gzip if `zipped`; None for a cluster that is not known.
+    def scrape(self, mode: str, *, cluster: str | None = None, zipped: bool = False) -> bytes:
+        """The metrics of one mode, as gzip if `zipped`.
 
         Raises:
-            StartingError: The tables were not read yet.
-            NoRoundsError: The lake has no round.
-            WhichClusterError: `cluster` must be given.
+            ScrapeRefusedError: There is no such mode or cluster, the tables were not read yet or have no round, or
+                `cluster` must be given.
         """
+        if mode not in MODES:
+            raise ScrapeRefusedError(404, f"There is no mode {quoted(mode)}: it may be {', '.join(MODES)}.")
         snapshot = self._model.snapshot
         if snapshot is None:
-            raise StartingError
+            raise ScrapeRefusedError(503, "The tables are still being read: ask again in some seconds.")
         if not snapshot.clusters:
-            raise NoRoundsError
+            raise ScrapeRefusedError(503, _NO_ROUNDS)
         there = self._model.there(snapshot)
         if cluster is None and MODES[mode].needs_cluster and len(there) > 1:
-            raise WhichClusterError
+            message = f"The names of {mode} have no label for the cluster: add ?cluster= and its name."
+            raise ScrapeRefusedError(400, message)
         if cluster is not None and cluster not in there:
-            return None
-        what = _What(mode, open_metrics, cluster, zipped)
-        self._asked[what] = time.monotonic()
+            raise ScrapeRefusedError(404, f"There is no cluster {quoted(cluster)} in the lake.")
         silent = self._model.silent(snapshot)
-        body = self._body(what, snapshot, silent)
-        end = b"# EOF\n" if open_metrics else b""
+        body = self._body(_What(mode, cluster, zipped), snapshot, silent)
         shown = there if cluster is None else {cluster}
-        live = written(self._live(snapshot, silent, shown), open_metrics=open_metrics) + end
+        live = written(self._live(snapshot, silent, shown))
         # Two members one after the other are one gzip file: RFC 1952, 2.2.
         return body + (_zipped(live) if zipped else live)
-
-    def warm(self) -> None:
-        """Make what was scraped in the last minutes again, if it has changed; the model's thread calls it."""
-        snapshot = self._model.snapshot
-        if snapshot is None:
-            return
-        silent = self._model.silent(snapshot)
-        for what, asked in list(self._asked.items()):
-            if time.monotonic() - asked > _WANTED_S or (what.cluster and what.cluster not in snapshot.clusters):
-                self._asked.pop(what, None)
-                self._made.pop(what, None)
-            else:
-                self._body(what, snapshot, silent)
 
     def _body(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> bytes:
         made = self._made.get(what)
@@ -120,31 +95,12 @@ class Scrapes:
         return made.body
 
     def _make(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> _Made:
-        began = time.perf_counter()
         shown = [name for name in snapshot.clusters if name not in silent and what.cluster in {None, name}]
         by_partition = self._by_partition or what.mode != OWN
         made = families(MODES[what.mode], snapshot, shown, by_partition=by_partition)
         kept, left_out = within(made, self._most)
-        body = written([*kept, *self._self(left_out)], open_metrics=what.open_metrics)
-        self._took_s[what.mode] = time.perf_counter() - began
+        body = written([*kept, *_of_itself(left_out)])
         return _Made(snapshot.version, silent, _zipped(body) if what.zipped else body)
-
-    def _self(self, left_out: Sequence[Family]) -> list[Family]:
-        """What the server says of itself."""
-        return [
-            few(
-                "evenkeel_series_left_out",
-                "Series beyond serve.most_series, by the metric that was left out whole.",
-                [(f'metric="{family.name}"', family.series) for family in left_out],
-            ),
-            few(
-                "evenkeel_render_duration_seconds",
-                "How long the rendering of a mode's metrics took, the last time before this.",
-                [(f'mode="{mode}"', took) for mode, took in sorted(self._took_s.items())],
-            ),
-            few("evenkeel_server_start_timestamp_seconds", "When this server started.", [("", self._started)]),
-            few("evenkeel_build_info", "1; the release of this server.", [(f'version="{version("evenkeel")}"', 1)]),
-        ]
 
     def _live(self, snapshot: Snapshot, silent: frozenset[str], clusters: Collection[str]) -> list[Family]:
         """What is true at the moment of the scrape alone."""
@@ -171,6 +127,18 @@ class Scrapes:
                 [("", int(self._model.lake.followed))],
             ),
         ]
+
+
+def _of_itself(left_out: Sequence[Family]) -> list[Family]:
+    """What the server says of itself."""
+    return [
+        few(
+            "evenkeel_series_left_out",
+            "Series beyond serve.most_series, by the metric that was left out whole.",
+            [(f'metric="{family.name}"', family.series) for family in left_out],
+        ),
+        few("evenkeel_build_info", "1; the release of this server.", [(f'version="{version("evenkeel")}"', 1)]),
+    ]
 
 
 def _zipped(body: bytes) -> bytes:

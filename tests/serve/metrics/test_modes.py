@@ -8,7 +8,6 @@ from math import isnan
 from pathlib import Path
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as of_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as of_text
 
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
@@ -94,11 +93,8 @@ def small(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Se
 
 
 @pytest.mark.parametrize("mode", NAMES)
-@pytest.mark.parametrize("form", ["text", "open_metrics"])
-def test_names_types_and_labels_are_theirs(small: Served, mode: str, form: str) -> None:
-    headers = {} if form == "text" else {"accept": "application/openmetrics-text; version=1.0.0"}
-    text = small.get(f"/metrics/{mode}", headers=headers).text
-    found = list((of_text if form == "text" else of_open_metrics)(text))
+def test_names_types_and_labels_are_theirs(small: Served, mode: str) -> None:
+    found = list(of_text(small.get(f"/metrics/{mode}").text))
     theirs = {family.name: family for family in found if not family.name.startswith("evenkeel_")}
     assert {name: set(labels.split()) for name, labels in NAMES[mode].items()} == {
         name: set(family.samples[0].labels) for name, family in theirs.items()
