@@ -166,21 +166,16 @@ def _download(jar: Jar, folder: Path) -> None:
                     path.replace(target)
                     return
             reason = "what arrived does not have the SHA-256 of conf/jars.toml"
-            advice = "try again, and if it stays so, find out who changed the file on its way"
-        except requests.RequestException as error:
-            reason = f"the registry of Maven artifacts did not answer ({type(error).__name__})"
-            advice = "check the network and proxy settings, and run the command again"
+        except (requests.RequestException, RuntimeError) as error:
+            # (RuntimeError of jgo: no repository has the file, or its SHA-1 is another than the published one.)
+            reason = f"the registry of Maven artifacts did not send it ({type(error).__name__})"
         except OSError as error:
             message = (
                 f"The jars cannot be written to {folder} ({error.strerror or error}): free some space there, or set "
                 "EVENKEEL_CACHE to another folder."
             )
             raise SetupError(message) from error
-        except RuntimeError:
-            # jgo: no repository has the file, or its SHA-1 differs from the one that the repository publishes.
-            reason = "the registry has no such file, or sent a broken one"
-            advice = "check the network and proxy settings, and run the command again"
-    message = f"The jar {jar.coordinate} could not be downloaded, {reason}: {advice}."
+    message = f"The jar {jar.coordinate} could not be downloaded, {reason}: check the network and proxy settings."
     raise SetupError(message)
 
 

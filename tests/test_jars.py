@@ -114,7 +114,7 @@ def test_no_network_is_one_sentence(cache: Path, registry: Callable[[Receive], l
         raise requests.ConnectionError(message)
 
     registry(refuse)
-    with pytest.raises(SetupError, match=r"did not answer \(ConnectionError\): check the network"):
+    with pytest.raises(SetupError, match=r"did not send it \(ConnectionError\): check the network"):
         fetch(["small"])
 
 
