@@ -135,7 +135,7 @@ ROOMS = {
     "streaming.serve": room(
         "msgspec pyarrow pydantic starlette uvicorn",
         "dashboards streaming.alerts streaming.burrow streaming.config streaming.exceptions streaming.explain "
-        "streaming.lifecycle streaming.notes streaming.tables streaming.times",
+        "streaming.lifecycle streaming.notes streaming.times",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
