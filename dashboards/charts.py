@@ -1,11 +1,12 @@
 """Charts as values for the browser's charting library, each with a sentence for who cannot see it. Pure.
 
-What each kind draws is in `static/kinds.js`.
+What each kind draws is in `static/kinds.js`. For readers who cannot see a canvas, and for copying, each is a table of a
+few steps as well, made of the chart's own values, so that both always say the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
@@ -25,7 +26,9 @@ __all__ = [
     "measured",
     "moment_of",
     "reaching",
+    "rebalance_plot",
     "step_plot",
+    "table_of",
     "valued",
 ]  # fmt: skip
 
@@ -43,10 +46,25 @@ class Heard:
     reach: timedelta
 
 
-LEVELS: Final = (1, 10, 100, 1_000, 10_000, 100_000)
-"""The lowest lag of each darker colour: the same for every group, so that maps can be compared."""
+LEVELS: Final[Mapping[str, Sequence[int]]] = {
+    "offsets": (1, 10, 100, 1_000, 10_000, 100_000),
+    "seconds": (1, 10, 60, 600, 3_600, 86_400),
+}
+"""The lowest value of each darker colour, by what is shown: the same for every group, so that maps can be compared."""
 
 _LONGEST_NAME: Final = 26
+
+# Steps of a table: a screen reader reads each cell, and two dozen numbers show where a line rises.
+_ROWS: Final = 24
+
+# A map has two dimensions: twelve columns of sixty partitions are 720 cells.
+_COLUMNS: Final = 12
+
+# Steps of spans longer than two months are longer than a day: the date says more than the time of day.
+_LONG_S: Final = 60 * 86_400
+
+_SHAPES: Final = {(True, False): 0, (False, True): 1, (True, True): 2, (False, False): 3}
+"""Whether somebody joined and whether somebody left, as the number of a shape in kinds.js."""
 
 _SECONDS: Final = {"minute": 60, "hour": 3_600, "day": 86_400}
 
@@ -162,8 +180,24 @@ def count_plot(rows: Sequence[Row], span: Range, step: str, kinds: Mapping[str, 
     }
 
 
+def rebalance_plot(decisions: Sequence[Row], span: Range) -> dict[str, Any]:
+    """Decisions over time: moves as stems, the fewest needed as a tick across, what happened as the shape on top."""
+    shown = list(reversed(decisions))
+    return {
+        "kind": "rebalances",
+        "x": _x(span),
+        "series": [
+            [int(row["record_time"].timestamp()) for row in shown],
+            [row["partitions_moved"] for row in shown],
+            [row["partitions_moved_optimal"] for row in shown],
+            [_SHAPES[bool(row["joined"]), bool(row["left"])] for row in shown],
+        ],
+        "told": _told_moves(len(shown), sum(row["partitions_moved"] or 0 for row in shown)),
+    }
+
+
 def step_plot(rows: Sequence[Row], steps: Steps, span: Range) -> dict[str, Any]:
-    """Decisions over time: a bar of moves for each step, and the fewest needed as a tick across.
+    """Many decisions over time: a bar of moves for each step, and the fewest needed as a tick across.
 
     Args:
         rows: Rows of rebalance_steps.sql.
@@ -179,7 +213,7 @@ def step_plot(rows: Sequence[Row], steps: Steps, span: Range) -> dict[str, Any]:
             avoidable[column] += row["moves_avoidable"] or 0
     width = int(steps.width.total_seconds())
     begin = int(steps.begin.timestamp())
-    told = f"{words.counted(sum(decisions), 'decision')}, {words.number(sum(moved))} partitions moved"
+    told = _told_moves(sum(decisions), sum(moved))
     if any(decisions):
         most = max(range(steps.number), key=lambda column: moved[column])
         told += f"; most in {age(steps.width)}: {words.number(moved[most])} by {words.number(decisions[most])} of them"
@@ -197,12 +231,15 @@ def step_plot(rows: Sequence[Row], steps: Steps, span: Range) -> dict[str, Any]:
     }
 
 
-def map_plot(lines: Mapping[str, Sequence[int | None]], steps: Steps, of_all: int, rest: int | None) -> dict[str, Any]:
+def map_plot(
+    lines: Mapping[str, Sequence[int | None]], steps: Steps, by: str, of_all: int, rest: int | None
+) -> dict[str, Any]:
     """Values for the browser, and the sentence.
 
     Args:
         lines: A value for each column by the name of the partition, the worst first.
         steps: The columns.
+        by: offsets or seconds.
         of_all: Partitions with those that are left out.
         rest: The highest value of those.
     """
@@ -212,16 +249,21 @@ def map_plot(lines: Mapping[str, Sequence[int | None]], steps: Steps, of_all: in
         "kind": "map",
         "x": [begin, begin + width * steps.number],
         "width": width,
-        "levels": list(LEVELS),
+        "unit": "s" if by == "seconds" else "",
+        "levels": list(LEVELS[by]),
         "names": [words.cut(name, _LONGEST_NAME) for name in lines],
         "rows": list(map(list, lines.values())),
-        "told": _told_map(lines, of_all, rest),
+        "told": _told_map(lines, by, of_all, rest),
     }
 
 
-def valued(value: int | None) -> str:
-    """A lag in words."""
-    return "not known" if value is None else words.number(value)
+def valued(value: int | None, by: str) -> str:
+    """A value with its unit."""
+    if value is None:
+        return "not known"
+    if by == "seconds":
+        return words.bounds(value, value) if value else "0 s"
+    return words.number(value)
 
 
 def measured(value: float | None, unit: str) -> str:
@@ -259,15 +301,129 @@ def _told_lines(lines: Sequence[Sequence[float | None]], names: Sequence[str], u
     return "; ".join(said) or _NOTHING
 
 
-def _told_map(lines: Mapping[str, Sequence[int | None]], of_all: int, rest: int | None) -> str:
+def _told_moves(decisions: int, moved: int) -> str:
+    return f"{words.number(decisions)} decisions, {words.number(moved)} partitions moved"
+
+
+def _told_map(lines: Mapping[str, Sequence[int | None]], by: str, of_all: int, rest: int | None) -> str:
     known = [(value, name) for name, values in lines.items() for value in values if value is not None]
     if not known:
         return _NOTHING
     highest, worst = max(known, key=lambda one: one[0])
-    text = f"{words.counted(of_all, 'partition')}; the worst is {words.cut(worst, 60)} with {valued(highest)} unread"
+    text = f"{words.counted(of_all, 'partition')}; the worst is {words.cut(worst, 60)} with {valued(highest, by)}"
+    text += " unread" if by == "offsets" else " or more behind"
     if of_all > len(lines):
-        text += f"; the worst {len(lines)} are shown, no other was above {valued(rest)}"
+        text += f"; the worst {len(lines)} are shown, no other was above {valued(rest, by)}"
     cells = sum(map(len, lines.values()))
     if len(known) < cells:
         text += f"; {max(1, round(100 * (cells - len(known)) / cells))} % of it is not known"
     return text
+
+
+Plot = Mapping[str, Any]
+
+
+def table_of(plot: Plot) -> dict[str, Any]:
+    """A chart as a table.
+
+    Args:
+        plot: Values of a chart of any kind.
+
+    Returns:
+        "head": names of the columns; "rows": texts, of which the first is the time or the partition; times are marks
+        (`format.time`).
+    """
+    return _TABLES[plot["kind"]](plot)
+
+
+def _measure(plot: Plot) -> dict[str, Any]:
+    """The highest value of each line in each step; a value that holds counts in all steps it reaches."""
+    times, *lines = plot["series"]
+    begin, width = _steps(plot)
+    steps: list[list[Sequence[float | None]]] = [[] for _ in range(_ROWS)]
+    for time, after, *values in zip(times, [*times, plot["x"][1]][1:], *lines, strict=True):
+        at = int((time - begin) // width)
+        until = at if plot["points"] else int((max(time, after - 1) - begin) // width)
+        for step in range(max(0, at), min(_ROWS - 1, until) + 1):
+            steps[step].append(values)
+    return {
+        "head": ["from", *(f"{name}, highest" for name in plot["names"])],
+        "rows": [
+            [
+                _time(begin + step * width, plot),
+                *(measured(_most(each[line] for each in values), plot["unit"]) for line in range(len(lines))),
+            ]
+            for step, values in enumerate(steps)
+        ],
+    }
+
+
+def _decisions(plot: Plot) -> dict[str, Any]:
+    """Decisions and moves in each step."""
+    many = plot["kind"] == "steps"
+    rows = (
+        (time, last if many else 1, moved or 0, 0 if None in {moved, least} else max(0, moved - least))
+        for time, moved, least, last in zip(*plot["series"], strict=True)
+    )
+    return _sums(plot, ("decisions", "partitions moved", "more than needed"), rows)
+
+
+def _counts(plot: Plot) -> dict[str, Any]:
+    return _sums(plot, plot["names"], zip(*plot["series"], strict=True))
+
+
+def _sums(plot: Plot, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """Sums of each step, by the time that each row begins with; steps without any are left out."""
+    begin, width = _steps(plot)
+    sums: dict[int, list[int]] = {}
+    for time, *counts in rows:
+        step = max(0, min(_ROWS - 1, int((time - begin) // width)))
+        sums[step] = [known + more for known, more in zip(sums.get(step, [0] * len(counts)), counts, strict=True)]
+    return {
+        "head": ["from", *names],
+        "rows": [
+            [_time(begin + step * width, plot), *map(words.number, found)]
+            for step, found in sorted(sums.items())
+            if any(found)
+        ],
+    }
+
+
+def _map(plot: Plot) -> dict[str, Any]:
+    """The highest value of each partition in each of at most twelve steps."""
+    begin, end = plot["x"]
+    number = (end - begin) // plot["width"]
+    each = -(-number // _COLUMNS)
+    firsts = range(0, number, each)
+    by = "seconds" if plot["unit"] == "s" else "offsets"
+    return {
+        "head": ["partition", *(_time(begin + first * plot["width"], plot) for first in firsts)],
+        "rows": [
+            [name, *(valued(_most(values[first : first + each]), by) for first in firsts)]
+            for name, values in zip(plot["names"], plot["rows"], strict=True)
+        ],
+    }
+
+
+_TABLES: Final[Mapping[str, Callable[[Plot], dict[str, Any]]]] = {
+    "measure": _measure,
+    "counts": _counts,
+    "rebalances": _decisions,
+    "steps": _decisions,
+    "map": _map,
+}
+
+
+def _steps(plot: Plot) -> tuple[int, float]:
+    begin, end = plot["x"]
+    return begin, (end - begin) / _ROWS
+
+
+def _most(values: Iterable[Any]) -> Any:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _time(second: float, plot: Plot) -> str:
+    moment = datetime.fromtimestamp(int(second), UTC)
+    begin, end = plot["x"]
+    return f"{moment:%Y-%m-%d}" if end - begin > _LONG_S else words.time(moment, exact=False)

@@ -6,6 +6,7 @@ Pure functions over the queries' rows; they return text, never markup.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,15 +144,24 @@ def seconds(value: float | None) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
+_AGREE: Final = 2
+"""Bounds agree where the upper one is at most twice the lower one: then the figure between them, the root of their
+product, is wrong by a factor of 1.41 at most. With bounds further apart a single figure would only look like one."""
+
+
 def between(low: float | None, high: float | None, say: Callable[[Any], str]) -> str:
-    """A cost that is known by its bounds: "0.4 to 12".
+    """A cost that is known by its bounds, and its best figure where they agree: "0.4 to 12", "about 12 (10 to 15)".
 
     Args:
         low: Lower bound; None if unknown.
         high: Upper bound; None if unknown.
         say: How a number is said.
     """
-    return _from_to(None if low is None else say(low), None if high is None else say(high))
+    said = None if low is None else say(low), None if high is None else say(high)
+    span = _from_to(*said)
+    if low is None or high is None or said[0] == said[1] or high > _AGREE * low:
+        return span
+    return f"about {say(math.sqrt(low * high))} ({span})"
 
 
 def _from_to(low: str | None, high: str | None) -> str:

@@ -150,14 +150,14 @@ class Site:
         Raises:
             EvenkeelError: The lake cannot be read.
         """
-        judged = self._archive.judged(clusters)
-        if judged is None:
+        signs = self._archive.signs(clusters)
+        if signs is None:
             return None
         since = self._now().replace(second=0, microsecond=0) - timedelta(hours=1)
         found: dict[str, bool | None] = {}
         for cluster in clusters:
             rounds = self._lake.ask("rounds_past", {"cluster": cluster, "since": since, "most": MOST_ROUNDS})
-            style, _ = alerter(judged.get(cluster), rounds)
+            style, _ = alerter(signs.judged.get(cluster), rounds)
             found[cluster] = {"": True, "bad": False}.get(style)
         return found
 

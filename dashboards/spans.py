@@ -59,6 +59,11 @@ class Range:
     def _whole(self, width: timedelta) -> Range:
         return Range(self.name, floor(self.begin, width), floor(self.end, width) + width)
 
+    @property
+    def before(self) -> Range:
+        """The span of the same length that ends where this one begins."""
+        return Range("", self.begin - self.length, self.begin)
+
 
 MOST_COLUMNS: Final = 100
 """More are narrower than a finger, and a reader of a table has no use for them."""

@@ -49,7 +49,11 @@ def folded(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def _protocol(row: Row) -> str:
     """How a row's group is coordinated, and with which strategy."""
     other = row["protocol_type"] if row["protocol_type"] != "consumer" else None
-    return ", ".join(filter(None, (row["group_type"] or _UNKNOWN, other, row["strategy"])))
+    return ", ".join(filter(None, (_kind(row), other, row["strategy"])))
+
+
+def _kind(row: Row) -> str:
+    return row["group_type"] or _UNKNOWN
 
 
 def _family(row: Row) -> str:
@@ -58,12 +62,23 @@ def _family(row: Row) -> str:
 
 
 def _fill(view: View) -> Mapping[str, Any]:
-    library = view.address.text("library")
+    static = view.address.one_of("static", ("yes", "no"))
+    library, kind = view.address.text("library"), view.address.text("type")
     found = view.rows("clients", text=view.address.text("name").strip().lower(), most=_MOST)
-    families = Counter(map(_family, found))
-    clients = folded([row for row in found if not library or _family(row) == library])
+    families, kinds = Counter(map(_family, found)), Counter(map(_kind, found))
+    clients = folded(
+        [
+            row
+            for row in found
+            if (not library or _family(row) == library)
+            and (not kind or _kind(row) == kind)
+            and (not static or (row["static_members"] > 0) == (static == "yes"))
+        ]
+    )
     return {
         "families": view.chips("library", sorted(families), families),
+        "kinds": view.chips("type", sorted(kinds), kinds),
+        "statics": view.chips("static", ("yes", "no")),
         "led": view.rows("libraries"),
         "number": len(clients),
         "clients": clients[:_SHOWN],
@@ -77,5 +92,5 @@ BOARD = Board(
     fill=_fill,
     title="Clients · Evenkeel",
     word="Clients",
-    parameters=frozenset({"name", "library"}),
+    parameters=frozenset({"name", "library", "type", "static"}),
 )

@@ -1,14 +1,16 @@
-"""What rebalances cost, group by group, over a time; and advice on what could be changed."""
+"""What rebalances cost, group by group, over a time and beside the time before; and advice on what could be changed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
+from dashboards.charts import moment_of
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, View, total
+from dashboards.page.board import TIMES, Board, View, by_group, total
 from dashboards.spans import RANGES, Range
 
 __all__ = ["ADVICE", "COST", "saving", "source_of", "stopped", "summed"]
@@ -99,21 +101,38 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
+def _reach(source: str, rows: Sequence[Row]) -> datetime | None:
+    """Up to when roll-ups have figures; None where they are not asked, or have none."""
+    newest = max((row["newest"] for row in rows), default=None) if source else None
+    step = timedelta(hours=1) if source == "_hours" else timedelta(days=1)
+    return None if newest is None else moment_of(newest) + step
+
+
 def _cost(view: View) -> Mapping[str, Any]:
     source, span = source_of(view.span)
     everyone, causes = _rows(view, "cost", source, span), _rows(view, "cost_causes", source, span)
     rows = view.owned(everyone)
+    before: Sequence[Row] = ()
+    causes_before: Sequence[Row] = ()
+    if view.compared:
+        before = view.owned(_rows(view, "cost", source, span.before))
+        causes_before = _rows(view, "cost_causes", source, span.before)
     # Roll-ups without a row: nothing was decided, or they are not written yet.
     known = bool(rows) or not (source or view.unread)
     return {
         "owners": view.owner_chips({row["group_id"] for row in everyone}),
         "known": known,
         "source": {"": "", "_hours": "by hour", "_days": "by day"}[source],
+        "reach": _reach(source, rows),
         "sums": summed(rows) if known else None,
+        # Without a row it is not known whether nothing happened, or nothing was kept.
+        "before": summed(before) if before else None,
         "stopped": stopped,
         "causes": causes,
+        "causes_before": {(row["kind"], row["name"]): row["rebalances"] for row in causes_before},
         "meant": _CAUSES,
         "groups": view.ordered(rows, _SORTS)[: view.most],
+        "earlier": by_group(before),
         "number": len(rows),
     }
 
@@ -154,7 +173,7 @@ COST = Board(
     fill=_cost,
     title="Cost of rebalances · Evenkeel",
     word="Cost",
-    parameters=TIMES | {"sort", "most", "owner"},
+    parameters=TIMES | {"compare", "sort", "most", "owner"},
     span="24h",
 )
 

@@ -12,7 +12,7 @@ from dashboards.page.address import WrongAddressError
 from dashboards.page.board import Board, NotThereError, View, key, name_of
 from streaming.explain import verdict_in_words
 
-__all__ = ["BOARD", "as_decided", "strategies"]
+__all__ = ["BOARD", "as_decided", "better", "strategies"]
 
 # A group of RocketMQ has a verdict for each of its topics, the worst first.
 _MOST_TOPICS: Final = 8
@@ -50,7 +50,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         **links,
         "decision": decision,
         "owners": owners(members, verdict, partitions),
-        "strategies": strategies(what_if),
+        "strategies": strategies(what_if, verdict),
         "explained": [(row["topic"], verdict_in_words(row)) for row in explained[:_MOST_TOPICS]],
         "unexplained": len(explained) - _MOST_TOPICS,
         "members": members,
@@ -88,16 +88,59 @@ def _named(view: View) -> tuple[str, str]:
     return view.cluster or view.clusters[0], asked
 
 
-def strategies(rows: Sequence[Row]) -> dict[str, Any]:
-    """Values of `strategies.html.j2`: other strategies at a decision, by rows of what_if.sql."""
+def strategies(rows: Sequence[Row], verdict: Row | None) -> dict[str, Any]:
+    """Values of `strategies.html.j2`: other strategies at a decision.
+
+    Args:
+        rows: Rows of what_if.sql.
+        verdict: The row of verdict.sql, if there is one.
+    """
     if not rows:
-        return {"rows": [], "remark": ""}
+        return {"rows": [], "remark": "", "sentence": ""}
     ordered = sorted(rows, key=lambda row: (_place(row["strategy"]), row["strategy"]))
     of = ordered[0]
     remark = f"at the decision of {words.time(of['record_time'])}"
     if of["generation"] is not None:
         remark += f", generation {words.number(of['generation'])}"
-    return {"rows": ordered, "remark": remark}
+    # With any other verdict the group's real assignment is not what its strategy gives.
+    exact = verdict is not None and (verdict["decision"], verdict["own_verdict"]) == (of["decision"], "identical")
+    return {"rows": ordered, "remark": remark, "sentence": better(ordered) if exact else ""}
+
+
+def better(rows: Sequence[Row]) -> str:
+    """One sentence on the strategies that would have been better in moves or balance, and worse in neither.
+
+    Returns:
+        "" where the strategy that runs, or every other one, has no figures.
+    """
+    runs = next((row for row in rows if row["runs"] and _known(row)), None)
+    others = [row for row in rows if not row["runs"] and _known(row)]
+    if runs is None or not others:
+        return ""
+    had = _figures(runs)
+    ahead = [f for f in map(_figures, others) if f != had and f[0] <= had[0] and f[1] <= had[1]]
+    if not ahead:
+        if not all(map(_known, rows)):
+            return ""
+        return "No other strategy would have moved less or balanced better without a cost in the other."
+    imbalance, moves = min(ahead)
+    names = [words.cut(row["strategy"], 32) for row in others if _figures(row) == (imbalance, moves)]
+    said = []
+    if moves < had[1]:
+        moved = words.counted(moves, "partition") if moves else "no partition"
+        said.append(f"moved {moved} instead of {words.number(had[1])}")
+    if imbalance < had[0]:
+        said.append(f"left the group more even: imbalance {words.ratio(imbalance)} instead of {words.ratio(had[0])}")
+    return f"{' or '.join(names)} would have {' and '.join(said)}."
+
+
+def _known(row: Row) -> bool:
+    return row["partitions_moved"] is not None and row["imbalance"] is not None
+
+
+def _figures(row: Row) -> tuple[float, int]:
+    # Rounded as they are shown: an invisible difference does not count.
+    return round(row["imbalance"], 2), row["partitions_moved"]
 
 
 def _place(strategy: str) -> int:

@@ -1,4 +1,4 @@
-"""Drift over time: verdicts, groups that drifted, what was not recomputed."""
+"""Drift over time: verdicts, groups that drifted, other strategies than configured, what was not recomputed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
+from dashboards import format as words
 from dashboards.charts import count_plot
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, View, by_group, fold, key
+from dashboards.page.board import TIMES, Board, View, by_group, fold, key, rows_of, total
 from dashboards.spans import step_of
 
-__all__ = ["BOARD", "drifted_groups", "reasons"]
+__all__ = ["BOARD", "drifted_groups", "libraries", "mismatches", "reasons"]
 
 # Verdicts that are read for the list; those that an owner's filter leaves of them are shown.
 _MOST: Final = 2_000
@@ -71,10 +74,22 @@ def drifted_groups(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (-one["drifted"], -one["drifted_most"], one["group_id"]))
 
 
-def reasons(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Why decisions were not recomputed: for each reason how many, in how many groups, and the last of them."""
+def mismatches(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Groups that ran another strategy than the configured one, those that did so last first."""
     found = fold(
-        ({**row, "reason": row["reason"] or ""} for row in rows if row["verdict"] == "unverified"),
+        (row for row in rows if row["mismatches"]),
+        ("cluster", "group_id", "strategy", "expected_strategy"),
+        mismatches=lambda alike: total(alike, "mismatches"),
+        first_time=lambda alike: min(row["first_time"] for row in alike),
+        last=_newest,
+    )
+    return sorted(found, key=lambda one: one["last"]["last_time"], reverse=True)
+
+
+def reasons(rows: Iterable[Row], verdict: str) -> list[dict[str, Any]]:
+    """Why decisions had a verdict: for each reason how many, in how many groups, and the last of them."""
+    found = fold(
+        ({**row, "reason": row["reason"] or ""} for row in rows if row["verdict"] == verdict),
         ("reason",),
         verdicts=_sum,
         groups=lambda alike: len(by_group(alike)),
@@ -83,30 +98,55 @@ def reasons(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (-one["verdicts"], one["reason"]))
 
 
+def libraries(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """As what assignments were recomputed: for each client library, or broker, how many and in how many groups."""
+    found = fold(
+        (row for row in rows if row["verdict"] == "identical"),
+        ("matching_library",),
+        verdicts=_sum,
+        groups=lambda alike: len(by_group(alike)),
+        candidates=lambda alike: max(row["candidates_most"] or 0 for row in alike),
+    )
+    return sorted(found, key=lambda one: (-one["verdicts"], one["matching_library"] or ""))
+
+
 def _fill(view: View) -> Mapping[str, Any]:
     span, verdict = view.span, view.address.one_of("verdict", _WORDS)
     step = step_of(span, _MOST_BARS)
     everyone = view.rows("verdict_groups", span)
     rows = view.owned(everyone)
+    before = None
+    if view.compared:
+        # Without a row it is not known whether nothing was decided, or nothing was kept.
+        rows_before = view.owned(view.rows("verdict_groups", span.before))
+        before = _figures(rows_before) if rows_before else {}
     each = "yes" if view.address.text("owner") else "no"
     steps = view.owned(view.rows("verdict_steps", span, step=step, each=each))
     read = view.rows("verdicts", span, verdict=verdict or "drifted", most=_MOST)
-    listed, drifted = view.owned(read), drifted_groups(rows)
+    listed, drifted, wrong = view.owned(read), drifted_groups(rows), mismatches(rows)
     return {
         "owners": view.owner_chips({row["group_id"] for row in everyone}),
         "verdicts": view.chips("verdict", _WORDS, _counts(rows)),
         "says": _WORDS,
         "sums": _figures(rows),
+        "before": before,
         "plot": count_plot(steps, span, step, _WORDS, "verdict"),
         "step": step,
         "groups": drifted[:_SHOWN],
         "number_of_groups": len(drifted),
-        "reasons": reasons(rows),
+        "state_of": _states(view),
+        "mismatches": wrong,
+        "reasons": [
+            ("Why not recomputed", reasons(rows, "unverified"),
+             "Every decision of this time that could be judged was recomputed."),
+            ("Why not applicable", reasons(rows, "not_applicable"), "There is no such decision in this time."),
+        ],
+        "libraries": libraries(rows),
         "list_word": _WORDS[verdict or "drifted"],
         "list": [(row, _says(row)) for row in listed[:_SHOWN]],
         "older": len(listed) - _SHOWN,
         "not_before": read[-1]["record_time"] if len(read) >= _MOST else None,
-    }
+    }  # fmt: skip
 
 
 def _figures(rows: Sequence[Row]) -> dict[str, int]:
@@ -122,11 +162,36 @@ def _figures(rows: Sequence[Row]) -> dict[str, int]:
     }
 
 
+def _states(view: View) -> Any:
+    """What holds now of a group by its row: whether it is still drifted, and a sentence; None if it is gone."""
+    groups, since = view.columns("groups"), by_group(view.rows("since"))
+    now = by_group(rows_of(groups, "cluster", "group_id", "verdict"))
+    drifted = groups.filter(pc.equal(groups["verdict"], "drifted"))
+    decided = by_group(rows_of(drifted, "cluster", "group_id", "last_decision_time"))
+
+    def state(row: Row) -> tuple[bool, str] | None:
+        present = now.get(key(row))
+        if present is None:
+            return None
+        if present["verdict"] != "drifted":
+            return False, _WORDS.get(present["verdict"], "pending")
+        began = since.get(key(row), {}).get("drifted_since") or decided[key(row)]["last_decision_time"]
+        return True, f"drifted{view.clock.since(began)}"
+
+    return state
+
+
 def _says(row: Row) -> str:
     """What a verdict rests on."""
     if row["verdict"] == "identical":
         return f"recomputed as {row['matching_library'] or 'an unknown library'}"
-    return f"{row['basis']}: {row['reason']}" if row["basis"] else str(row["reason"] or "")
+    said = f"{row['basis']}: {row['reason']}" if row["basis"] else str(row["reason"] or "")
+    if row["basis"] == "configured" and row["own_verdict"] != "identical":
+        said += f" (by {words.cut(row['strategy'], 30)} it is {row['own_verdict']})"
+    if row["nearest_library"] and not row["basis"]:
+        differing = words.counted(row["nearest_differing"], "partition")
+        said += f"; {row['nearest_library']} differs in {differing}"
+    return said
 
 
 BOARD = Board(
@@ -135,6 +200,6 @@ BOARD = Board(
     fill=_fill,
     title="Drift · Evenkeel",
     word="Drift",
-    parameters=TIMES | {"verdict", "owner"},
+    parameters=TIMES | {"verdict", "owner", "compare"},
     span="24h",
 )

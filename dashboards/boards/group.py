@@ -39,8 +39,6 @@ _EXTREMES: Final[Mapping[Callable[[Sequence[Any]], Any], Sequence[str]]] = {
 }  # fmt: skip
 """How a column of the roll-ups is taken together over a span."""
 
-_MOST_RULES: Final = 200
-
 # The lag as a chart shows it: an axis to ten at least.
 _LEAST_TOP: Final = 10.0
 
@@ -88,12 +86,13 @@ def _fill(view: View) -> Mapping[str, Any]:
         "extremes": _extremes(history),
         "alerts": firing(view, group),
         "owners": owners(members, verdict, partitions),
-        "lag": _lag(view, group, found.rows, history),
+        # A line for each of very many decisions would hide the lag.
+        "lag": _lag(view, group, found.rows if found.steps is None else (), history),
         "moves": timeline(found, span),
         "decisions": found.rows[:_SHOWN_DECISIONS],
         "decided": len(found.rows),
         "left_out": found.left_out,
-        "strategies": strategies(view.rows("what_if", **name)),
+        "strategies": strategies(view.rows("what_if", **name), verdict),
         "members": members,
         "lag_by_member": lag_by_member(partitions),
     }
@@ -127,8 +126,7 @@ def _lag(view: View, group: Row, decisions: Sequence[Row], history: Sequence[Row
     rows = view.rows("lag", **name_of(group), step=step)
     heard = Heard(view.newest_round(group["cluster"]), view.lake.reach)
     series = held(((row["time"], (row["lag_total"], row["lag_max"])) for row in rows), span, heard)
-    # A line for each of very many decisions would hide the lag.
-    rules = [row["record_time"] for row in decisions] if len(decisions) <= _MOST_RULES else []
+    rules = [row["record_time"] for row in decisions]
     names = ("all partitions", "worst partition")
     return measure_plot(series, span, names, unit="count", lowest_top=_LEAST_TOP, rules=rules)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from statistics import median
 from typing import Any, Final
 
 from dashboards import format as words
@@ -15,9 +16,10 @@ from dashboards.format import Row
 from dashboards.lake import PageLake
 from dashboards.page.board import Board, View
 from streaming.catalog import Contents
+from streaming.tables import DataFile
 from streaming.terminal import age
 
-__all__ = ["CLUSTERS", "ITSELF", "MOST_ROUNDS", "alerter", "maintained", "missing", "silent", "status"]
+__all__ = ["CLUSTERS", "ITSELF", "MOST_ROUNDS", "alerter", "delay", "maintained", "missing", "silent", "status"]
 
 _HOUR: Final = timedelta(hours=1)
 
@@ -130,6 +132,15 @@ def _clusters(view: View) -> Mapping[str, Any]:
     }
 
 
+def delay(files: Sequence[DataFile]) -> tuple[timedelta, timedelta] | None:
+    """Median and longest time from a round's close until its rows were in the tables; None where it is not known.
+
+    The end is by the clock of the job's machine, the beginning by the broker's.
+    """
+    waits = [file.written / 1000 - file.newest.timestamp() for file in files if file.newest is not None]
+    return (timedelta(seconds=median(waits)), timedelta(seconds=max(waits))) if waits else None
+
+
 def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:
     """Whether the alerter lives, as a style and a sentence.
 
@@ -184,19 +195,20 @@ def _itself(view: View) -> Mapping[str, Any]:
     newest = view.rows("rounds")
     since = (view.now - _HOUR).replace(second=0, microsecond=0)
     past = view.rows("rounds_past", since=since, most=MOST_ROUNDS)
-    tables, judged = view.archive.tables(), view.archive.judged([row["cluster"] for row in newest])
-    if tables is None or judged is None:
+    tables, signs = view.archive.tables(), view.archive.signs([row["cluster"] for row in newest])
+    if tables is None or signs is None:
         view.unread.add("logs")
     shown = [row for row in newest if view.cluster in {None, row["cluster"]}][:_SHOWN]
     alerters = {}
     for name in (row["cluster"] for row in shown):
         of_cluster = [row for row in past if row["cluster"] == name]
-        alerters[name] = _READING if judged is None else alerter(judged.get(name), of_cluster)
+        alerters[name] = _READING if signs is None else alerter(signs.judged.get(name), of_cluster)
     return {
         "rounds": shown,
         "pace": {row["cluster"]: row for row in view.rows("rounds_pace", since=since)},
         "quiet": {name: _quiet(view, name) for name in silent(view.lake)},
         "alerters": alerters,
+        "delay": None if signs is None else delay(signs.written),
         "maintenance": _READING if tables is None else _maintenance(tables, newest),
         "tables": tables or (),
         "undecoded": view.rows("undecoded", most=_SHOWN),

@@ -1,4 +1,4 @@
-"""The lag of each partition of one group over time, in offsets: which partitions lag, and when.
+"""The lag of each partition of one group over time: which partitions lag, and when, in offsets or in seconds behind.
 
 What is not known stays None: a partition without rows for longer than a heartbeat, an hour without rounds, a lag that
 rows say is not known. Nothing is filled in for it.
@@ -7,10 +7,9 @@ rows say is not known. Nothing is filled in for it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from dashboards import format as words
 from dashboards.boards.group import history_of, named_group
 from dashboards.charts import LEVELS, Heard, map_plot, reaching, valued
 from dashboards.format import Row
@@ -25,22 +24,42 @@ _TOLD: Final = 15
 
 _DAY: Final = timedelta(days=1)
 
+_READ: Final = frozenset({"nothing_unread", "one_offset"})
+"""Reasons for a missing bound that say that nothing waits (one offset may be a transaction marker)."""
+
 Lines = dict[str, list[int | None]]
 """A value for each column by the name of the partition, the worst first; None where it is not known."""
 
 
 def _fill(view: View) -> Mapping[str, Any]:
     group, span = named_group(view), view.span
-    shown = {"group": group, "levels": list(map(words.number, LEVELS)), "plot": None, "worst": []}
-    rows, lines, steps = _of_rows(view, group, span) if view.in_memory(span) else _of_hours(view, group, span)
+    by = view.address.one_of("by", LEVELS) or "offsets"
+    raw = view.in_memory(span)
+    shown = {
+        "group": group,
+        "by": by,
+        "choices": view.chips("by", LEVELS, first="offsets"),
+        "no_seconds": not raw and by == "seconds",
+        "levels": [valued(level, by) for level in LEVELS[by]],
+        "plot": None,
+        "worst": [],
+    }
+    if shown["no_seconds"]:
+        return shown
+    rows, lines, steps = _of_rows(view, group, span, by) if raw else _of_hours(view, group, span)
     if view.unread:
         return shown
-    of_all, rest = (rows[0]["of_all"], rows[0]["rest_lag_max"]) if rows else (0, None)
-    worst = [_worst(name, lines[name], steps) for name in list(lines)[:_TOLD]]
-    return {**shown, "plot": map_plot(lines, steps, of_all, rest), "worst": worst}
+    of_all, rest = (rows[0]["of_all"], rows[0][_REST[by]]) if rows else (0, None)
+    rest = int(rest.total_seconds()) if isinstance(rest, timedelta) else rest
+    worst = [_worst(name, lines[name], steps, by) for name in list(lines)[:_TOLD]]
+    return {**shown, "plot": map_plot(lines, steps, by, of_all, rest), "worst": worst}
 
 
-def _of_rows(view: View, group: Row, span: Range) -> tuple[Sequence[Row], Lines, Steps]:
+_REST: Final = {"offsets": "rest_lag_max", "seconds": "rest_behind_max"}
+"""The column with the highest value of the partitions that are left out."""
+
+
+def _of_rows(view: View, group: Row, span: Range, by: str) -> tuple[Sequence[Row], Lines, Steps]:
     minutes = minutes_of(span.length)
     width = timedelta(minutes=minutes)
     # Whole steps, so that the same question is asked for as long as a step; the last one goes on.
@@ -48,9 +67,9 @@ def _of_rows(view: View, group: Row, span: Range) -> tuple[Sequence[Row], Lines,
     number = max(1, -(-span.length // width))
     steps = Steps(end - number * width, width, number)
     since = floor(steps.begin - view.lake.reach, width)
-    rows = view.newest("lag_map", width, **name_of(group), since=since, until=end, minutes=minutes, most=_MOST)
+    rows = view.newest("lag_map", width, **name_of(group), since=since, until=end, minutes=minutes, by=by, most=_MOST)
     until = min(view.newest_round(group["cluster"]), span.end)
-    return rows, lines_of_rows(rows, steps, minutes, Heard(until, view.lake.reach)), steps
+    return rows, lines_of_rows(rows, steps, minutes, Heard(until, view.lake.reach), by), steps
 
 
 def _of_hours(view: View, group: Row, span: Range) -> tuple[Sequence[Row], Lines, Steps]:
@@ -68,30 +87,31 @@ def _of_hours(view: View, group: Row, span: Range) -> tuple[Sequence[Row], Lines
     return rows, lines_of_hours(rows, steps, within_day, observed), steps
 
 
-def _worst(name: str, values: Sequence[int | None], steps: Steps) -> dict[str, Any]:
+def _worst(name: str, values: Sequence[int | None], steps: Steps, by: str) -> dict[str, Any]:
     known = [(value, column) for column, value in enumerate(values) if value is not None]
     highest, column = max(known, default=(None, 0))
     return {
         "name": name,
-        "highest": valued(highest),
+        "highest": valued(highest, by),
         "when": steps.begin + column * steps.width if highest else None,
-        "last": valued(values[-1]),
+        "last": valued(values[-1], by),
         "unknown": 1 - len(known) / len(values),
     }
 
 
-def lines_of_rows(rows: Sequence[Row], steps: Steps, minutes: int, heard: Heard) -> Lines:
+def lines_of_rows(rows: Sequence[Row], steps: Steps, minutes: int, heard: Heard, by: str) -> Lines:
     """Partitions by rows of lag_map.sql, in the order of their first rows.
 
-    A value holds until the next row, for at most the reach.
+    A value holds until the next row, for at most the reach; the time that a record waits grows meanwhile.
 
     Args:
         rows: The rows, also some from before the first column.
         steps: The columns; each a whole number of the query's steps.
         minutes: Length of the query's steps.
         heard: How long a value holds.
+        by: offsets or seconds.
     """
-    return {name: _held(found, steps, minutes, heard) for name, found in _by_partition(rows).items()}
+    return {name: _held(found, steps, minutes, heard, by) for name, found in _by_partition(rows).items()}
 
 
 def lines_of_hours(rows: Sequence[Row], steps: Steps, hours: int, observed: Collection[int]) -> Lines:
@@ -129,7 +149,7 @@ def _by_partition(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _held(rows: Sequence[Row], steps: Steps, minutes: int, heard: Heard) -> list[int | None]:
+def _held(rows: Sequence[Row], steps: Steps, minutes: int, heard: Heard, by: str) -> list[int | None]:
     """The highest value of each column."""
     values: list[int | None] = [None] * steps.number
 
@@ -141,13 +161,27 @@ def _held(rows: Sequence[Row], steps: Steps, minutes: int, heard: Heard) -> list
     changes = ((begin, row["time_last"], (begin, row)) for begin, row in zip(begun, rows, strict=True))
     span = Range("", steps.begin, steps.end(steps.number - 1))
     for _, end, (begin, row), _ in reaching(changes, span, heard):
-        put(steps.at(begin), row["lag_last"] if row["lag_max"] is None else row["lag_max"])
+        put(steps.at(begin), _value(row, by))
         at = end if row["gone"] else max(row["time_last"], steps.begin)
         while at < end:
             column = steps.at(at)
-            put(column, row["lag_last"])
+            put(column, _value(row, by, min(end, steps.end(column))))
             at = steps.end(column)
     return values
+
+
+def _value(row: Row, by: str, at: datetime | None = None) -> int | None:
+    """The highest value of a row's own step, or what holds of it at a later moment."""
+    if by == "offsets":
+        highest: int | None = row["lag_max"] if at is None else None
+        return row["lag_last"] if highest is None else highest
+    # For so long at least the oldest unread record had waited.
+    waited = [row["behind_max"]] if at is None and row["behind_max"] is not None else []
+    if row["unread_last"] is not None:
+        waited.append((at or row["time_last"]) - row["unread_last"])
+    if waited:
+        return max(0, int(max(waited).total_seconds()))
+    return 0 if row["reason_last"] in _READ else None
 
 
 BOARD = Board(
@@ -155,5 +189,5 @@ BOARD = Board(
     template="lag_map.html.j2",
     fill=_fill,
     title="Lag of {group} by partition · Evenkeel",
-    parameters=TIMES,
+    parameters=TIMES | {"by"},
 )

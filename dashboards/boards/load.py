@@ -14,10 +14,10 @@ from dashboards import format as words
 from dashboards.boards.group import history_of, named_group
 from dashboards.charts import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, NotThereError, View, fold, name_of, total
-from dashboards.spans import RANGES, Range, floor
+from dashboards.page.board import TIMES, Board, NotThereError, View, fold, key, name_of, total
+from dashboards.spans import LIVE, RANGES, Range, floor
 
-__all__ = ["GROUP", "HOT", "LOAD", "by_topic", "history_series", "hot", "judged"]
+__all__ = ["GROUP", "HOT", "LOAD", "by_member", "by_topic", "history_series", "hot", "judged"]
 
 # An imbalance that another assignment would lower by less is not worth a rebalance. A tenth of a member's share is also
 # what the table takes for a hot partition.
@@ -104,30 +104,81 @@ def _load(view: View) -> Mapping[str, Any]:
     named = [row for row in everyone if text in row["group_id"].lower()]
     owned = view.owned(named)
     shown = view.ordered([row for row in owned if not kind or kind in judged(row)], _SORTS)
+    past, before = _past(view)
     return {
         "owners": view.owner_chips(row["group_id"] for row in named),
         "kinds": view.chips("hot", HOT, Counter(word for row in owned for word in judged(row))),
+        "of_time": past is not None,
         "produced": total(shown, "produced_per_second"),
         "consumed": total(shown, "consumed_per_second"),
         "rated": sum(row["produced_per_second"] is not None for row in shown),
         "rows": shown[: view.most],
         "judged": judged,
         "hot": hot,
+        "told": {key(row): row["high_watermark_growth"] for row in _within(view, "load_groups", past)},
+        "before": {key(row): row["high_watermark_growth"] for row in _within(view, "load_groups", before)},
         "number": len(shown),
         "of": len(everyone),
     }
 
 
-def by_topic(partitions: Sequence[Row]) -> list[dict[str, Any]]:
-    """Sums over the partitions of each topic, rows of load_partitions.sql, the busiest first."""
+def _past(view: View) -> tuple[Range | None, Range | None]:
+    """The whole hours of the time that is asked for, and of the time before; None for what is not asked for."""
+    hours = view.span.whole_hours if view.span.name != LIVE else None
+    return hours, hours.before if hours is not None and view.compared else None
+
+
+def _within(view: View, query: str, span: Range | None, **name: Any) -> Sequence[Row]:
+    """Rows of a query of roll-ups; none where no time is asked for."""
+    return [] if span is None else view.rows(query, **name, since=span.begin, until=span.end)
+
+
+def by_topic(now: Sequence[Row], told: Iterable[Row], before: Iterable[Row]) -> list[dict[str, Any]]:
+    """Sums over the partitions of each topic, the busiest first.
+
+    Args:
+        now: Rows of load_partitions.sql.
+        told: Rows of load_topics.sql of a time; they may have partitions that are gone.
+        before: Those of the time before.
+    """
+    empty = dict.fromkeys(("produced_per_second", "consumed_per_second", "lag", "records", "records_before"))
+    rows = [
+        *({**empty, **row, "here": 1} for row in now),
+        *({**empty, "topic": row["topic"], "records": row["high_watermark_growth"], "here": 0} for row in told),
+        *(
+            {**empty, "topic": row["topic"], "records_before": row["high_watermark_growth"], "here": 0}
+            for row in before
+        ),
+    ]
     found = fold(
-        partitions,
+        rows,
         ("topic",),
-        partitions=len,
-        unknown=lambda alike: sum(row["produced_per_second"] is None for row in alike),
-        **{name: partial(total, column=name) for name in ("produced_per_second", "consumed_per_second", "lag")},
+        partitions=partial(total, column="here"),
+        unknown=lambda alike: sum(row["here"] and row["produced_per_second"] is None for row in alike),
+        **{column: partial(total, column=column) for column in empty},
     )
-    return sorted(found, key=lambda one: (-(one["produced_per_second"] or 0), one["topic"]))
+    return sorted(found, key=lambda one: (-(one["produced_per_second"] or 0), -(one["records"] or 0), one["topic"]))
+
+
+def by_member(now: Sequence[Row], told: Iterable[Row]) -> list[dict[str, Any]]:
+    """Members, those that carry most now first; then those that a time had and that are gone.
+
+    Args:
+        now: Rows of load_members.sql.
+        told: Rows of load_shares.sql of a time.
+    """
+    past = {row["member_id"]: row for row in told}
+    rows = [
+        {
+            **row,
+            "gone": False,
+            "of_fair": None if row["share"] is None else row["share"] * len(now),
+            "past": past.pop(row["member_id"], None),
+        }
+        for row in now
+    ]
+    empty = dict.fromkeys(("partitions", "produced_per_second", "consumed_per_second", "share", "of_fair"))
+    return [*rows, *({**row, **empty, "gone": True, "past": row} for row in past.values())]
 
 
 def history_series(growth: Iterable[Row], observed: Sequence[Row]) -> tuple[list[Any], list[Any]]:
@@ -162,20 +213,31 @@ def _group(view: View) -> Mapping[str, Any]:
     if row is None:  # It has ended since the line before.
         message = f"The group {words.cut(group['group_id'], 120)} has just ended."
         raise NotThereError(message)
+    past, earlier = _past(view)
+    told, before = _within(view, "load_topics", past, **name), _within(view, "load_topics", earlier, **name)
     partitions, members = view.rows("load_partitions", **name), view.rows("load_members", **name)
     return {
         "row": row,
         "says": hot(row),
         "kinds": judged(row),
+        "of_time": past is not None,
+        "compared": earlier is not None,
         "plots": _plots(view, group),
-        "topics": by_topic(partitions),
-        "members": members,
+        "topics": by_topic(partitions, told, before),
+        "members": by_member(members, _within(view, "load_shares", past, **name)),
+        "number_of_members": len(members),
         "partitions": partitions,
         "total": total(partitions, "produced_per_second"),
         "hot": {(item["topic"], item["partition"]) for item in row["hot_partitions"] or ()},
+        "records": _by_partition(told),
+        "records_before": _by_partition(before),
         "window": members[0]["round_time"] if members else None,
         "shown": _SHOWN,
     }
+
+
+def _by_partition(rows: Iterable[Row]) -> dict[tuple[Any, ...], Any]:
+    return {(one["topic"], one["broker"], one["partition"]): one["high_watermark_growth"] for one in rows}
 
 
 def _plots(view: View, group: Row) -> dict[str, Any]:
@@ -225,7 +287,7 @@ LOAD = Board(
     fill=_load,
     title="Load · Evenkeel",
     word="Load",
-    parameters=frozenset({"hot", "owner", "name", "sort", "most"}),
+    parameters=TIMES | {"compare", "hot", "owner", "name", "sort", "most"},
 )
 
 GROUP = Board(
@@ -233,5 +295,5 @@ GROUP = Board(
     template="group_load.html.j2",
     fill=_group,
     title="Load of {group} · Evenkeel",
-    parameters=TIMES,
+    parameters=TIMES | {"compare"},
 )

@@ -12,6 +12,7 @@ from dashboards.charts import Heard, reaching
 from dashboards.format import Row
 from dashboards.page.board import View, name_of
 from dashboards.spans import Range
+from streaming.terminal import age
 
 __all__ = ["HeldValue", "held_in", "rolled_up", "since_of", "states", "states_within", "times_of"]
 
@@ -28,6 +29,9 @@ _TONES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Empty", "not_applicable", "no_commit", "pending"), "rest"),
 }
 """How values are drawn; all others, such as PreparingRebalance and findings, as `warn`."""
+
+# Changes in the list: a group that rebalances every minute makes as many in half an hour.
+_CHANGES: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,13 @@ def states(group: Row, span: Range, held: Mapping[str, Sequence[HeldValue]], his
         }
         for name in dict.fromkeys((*_MEASURES, *now, *times))
     ]
-    return {"rows": rows, "drawn": bool(held), "span": span}
+    newest_first = list(reversed(held.get("state", ())))[:_CHANGES]
+    changes = [
+        [f"{'' if one.whole else 'before '}{words.time(one.begin)}", _said(one.value), age(one.end - one.begin)]
+        for one in newest_first
+    ]
+    table = {"head": ["Since", "Coordinator state", "For"], "rows": changes}
+    return {"rows": rows, "drawn": bool(held), "span": span, "changes": table}
 
 
 def _bar(held: HeldValue, span: Range) -> dict[str, str]:

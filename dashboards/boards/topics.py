@@ -10,10 +10,20 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.charts import measure_plot
 from dashboards.format import Row
+from dashboards.page.address import WrongAddressError
 from dashboards.page.board import TIMES, Board, View, total
 from dashboards.spans import Range, step_of
 
-__all__ = ["TOPIC", "TOPICS", "reading_of"]
+__all__ = ["TOPIC", "TOPICS", "produced_why", "reading_of", "unread_why"]
+
+# People scan a hundred rows; the next hundred are a link away.
+_PAGE: Final = 100
+
+# Pages that an address may ask for: a million topics, ten times what Kafka is known to bear.
+_MOST_PAGES: Final = 10_000
+
+# Longer names are cut in the column `readers`, so that they name no group.
+_LONGEST_READER: Final = 999
 
 # Rows of the tables of one topic; the rest is counted.
 _SHOWN: Final = 200
@@ -38,6 +48,26 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
 _SUMMED: Final = ("partitions", "offline_partitions", "produced_per_second", "log_bytes")
 """Columns of topics.sql that the board sums up over the topics that it lists."""
 
+_WHY: Final[Mapping[str, str]] = {
+    "filtered": "the configuration leaves out groups, which may read it",
+    "share_groups": "there are share groups, which commit no offsets",
+    "undescribed": "the topics of a group were not known at this look",
+    "first_look": "the rate comes with the second look, a heartbeat after the first",
+    "recreated": "another topic of this name",
+    "missing_rounds": "rounds are missing since the look before",
+    "offset_unknown": "the end of a partition is not known, or went back",
+    "unsupported": "brokers before 1.0 do not report it",
+    "no_answer": "a broker did not answer",
+    "size_unknown": "the size of a partition is not known",
+}
+"""The reasons in the table `topics`, in words; those for `no_right` depend on the column (`_why`)."""
+
+
+def _why(reason: str | None, right: str, otherwise: str = "") -> str:
+    """Why something is not known: by the reason in the table, or the right that is missing."""
+    known = {**_WHY, "no_right": right}
+    return known.get(reason or "", (reason or otherwise).replace("_", " "))
+
 
 def reading_of(row: Row) -> str:
     """read, nobody or unknown, for a row of topics.sql."""
@@ -46,21 +76,60 @@ def reading_of(row: Row) -> str:
     return "nobody" if row["read_by_nobody"] else "unknown"
 
 
+def unread_why(row: Row) -> str:
+    """Why it is not known whether somebody reads a topic; "" where it is."""
+    if reading_of(row) != "unknown":
+        return ""
+    right = "the probe may not describe all groups, so some may be hidden"
+    return _why(row["read_by_nobody_reason"], right, "not looked at yet")
+
+
+def produced_why(row: Row) -> str:
+    """Why the rate of a topic is not known; "" where it is."""
+    if row["produced_per_second"] is not None:
+        return ""
+    if row["round_time"] is None:
+        return "the probe does not look at this topic (probe.cluster_topics, filters, or a missing right)"
+    return _why(row["produced_reason"], "no right")
+
+
+def _bytes_why(row: Row) -> str:
+    return _why(row["bytes_reason"], "the probe lacks Describe on the cluster")
+
+
+def _page(text: str) -> int:
+    if not text:
+        return 1
+    if not (text.isascii() and text.isdigit() and len(text) < 7 and 1 <= int(text) <= _MOST_PAGES):
+        message = f"page must be a number from 1 to {_MOST_PAGES:,}, not {words.cut(text, 60)}."
+        raise WrongAddressError(message)
+    return int(text)
+
+
 def _topics(view: View) -> Mapping[str, Any]:
     read, text = view.address.one_of("read", _READS), view.address.text("name").strip().lower()
     everything = view.rows("topics", topic=None)
     named = [row for row in everything if text in row["topic"].lower()]
     counts = Counter(map(reading_of, named))
     found = view.ordered([row for row in named if not read or reading_of(row) == read], _SORTS)
+    pages = max(1, -(-len(found) // _PAGE))
+    page = min(_page(view.address.text("page")), pages)
     return {
         "reads": view.chips("read", _READS, counts),
         "sums": {column: total(found, column) for column in _SUMMED},
         "sized": sum(row["log_bytes"] is not None for row in found),
         "rated": sum(row["produced_per_second"] is not None for row in found),
-        "rows": found[: view.most],
+        "rows": found[(page - 1) * _PAGE : page * _PAGE],
         "reading_of": reading_of,
+        "unread_why": unread_why,
+        "produced_why": produced_why,
+        "longest_reader": _LONGEST_READER,
         "number": len(found),
         "of": len(everything),
+        "first": (page - 1) * _PAGE + 1,
+        "pages": {"first": 1, "previous": page - 1, "next": page + 1, "last": pages} if pages > 1 else {},
+        "page": page,
+        "last": pages,
     }
 
 
@@ -74,7 +143,10 @@ def _topic(view: View) -> Mapping[str, Any]:
     return {
         "topic": topic,
         "read": reading_of(topic),
+        "why": unread_why(topic),
         "lag_total": total(groups, "lag_total"),
+        "produced_why": produced_why,
+        "bytes_why": _bytes_why,
         "plots": _history(view, name),
         "groups": groups[:_SHOWN],
         "health": dict(zip(everyone["group_id"].to_pylist(), everyone["health"].to_pylist(), strict=True)),
@@ -116,7 +188,7 @@ TOPICS = Board(
     fill=_topics,
     title="Topics · Evenkeel",
     word="Topics",
-    parameters=frozenset({"name", "read", "sort", "most"}),
+    parameters=frozenset({"name", "read", "sort", "page"}),
 )
 
 TOPIC = Board(

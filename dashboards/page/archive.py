@@ -19,9 +19,9 @@ from typing import Any, Final
 from dashboards.query import history_queries, queries, question
 from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
-from streaming.tables import LakeReader, OpenedTable, alerter_place, limited, table_named
+from streaming.tables import DataFile, DeltaLogTail, LakeReader, OpenedTable, alerter_place, limited, table_named
 
-__all__ = ["Archive"]
+__all__ = ["Archive", "Signs"]
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +49,22 @@ _STRETCHES: Final[Mapping[str, str]] = {
     "load_steps": "group_health",
     "states": "group_health",
 }
+
+# Batches by which their delay is told.
+_NEWEST_MS: Final = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Signs of life in the tables' logs; no row is read for them.
+
+    Attributes:
+        written: The newest files of `rounds` that batches wrote; their times are those of `closed_time`.
+        judged: By cluster the number of the round up to which its alerts were decided; None where nothing ever was.
+    """
+
+    written: Sequence[DataFile]
+    judged: Mapping[str, int | None]
 
 
 @dataclass(slots=True)
@@ -103,10 +119,8 @@ class Archive:
         found: list[Contents] | None = self._found(("",), _TABLES_GOOD_S, lambda: contents(self._root))
         return found
 
-    def judged(self, clusters: Sequence[str]) -> Mapping[str, int | None] | None:
-        """By cluster the round up to which its alerts were decided; None while that is still being read.
-
-        A value of None: nothing ever was decided. No row is read for it: the table's log has it.
+    def signs(self, clusters: Sequence[str]) -> Signs | None:
+        """Signs of life; None while they are still being read.
 
         Args:
             clusters: Names of clusters.
@@ -114,9 +128,7 @@ class Archive:
         Raises:
             EvenkeelError: The lake cannot be read.
         """
-        found: Mapping[str, int | None] | None = self._found(
-            ("judged", *clusters), _GOOD_S, lambda: self._read_judged(clusters)
-        )
+        found: Signs | None = self._found(("signs", *clusters), _GOOD_S, lambda: self._read_signs(clusters))
         return found
 
     def _found(
@@ -159,9 +171,14 @@ class Archive:
         self._refreshed = time.monotonic()
         return self._reader
 
-    def _read_judged(self, clusters: Sequence[str]) -> Mapping[str, int | None]:
+    def _read_signs(self, clusters: Sequence[str]) -> Signs:
         reader = self._whole()
-        return {cluster: reader.transaction("alerts", alerter_place(cluster)) for cluster in clusters}
+        judged = {cluster: reader.transaction("alerts", alerter_place(cluster)) for cluster in clusters}
+        # By commits: compaction writes old rows into new files.
+        commits = DeltaLogTail(self._root, table_named("rounds"), "closed_time")
+        begin = time.time_ns() // 1_000_000 - _NEWEST_MS
+        commits.go_on_since(begin)
+        return Signs([file for file in commits.read_new_files().files if file.written > begin], judged)
 
     def _stretch(self, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Rows of a query over one stretch; for the thread of stretches."""

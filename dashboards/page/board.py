@@ -81,6 +81,11 @@ class View:
         return read_rules(self.rules_file)
 
     @property
+    def compared(self) -> bool:
+        """Whether the time before is asked for, too."""
+        return self.address.one_of("compare", ("before",)) == "before"
+
+    @property
     def cluster(self) -> str | None:
         """The chosen cluster; None for all."""
         return self.address.text("cluster") or None
@@ -98,7 +103,7 @@ class View:
     @property
     def everything(self) -> str:
         """The link to this board without any choice; "" where nothing is chosen."""
-        chosen = self.address.given.keys() - {"sort", "most", *TIMES}
+        chosen = self.address.given.keys() - {"sort", "most", "page", "compare", *TIMES}
         return self.address.link(*self.address.path) if chosen else ""
 
     def rows(self, name: str, span: Range | None = None, **given: Any) -> list[dict[str, Any]]:

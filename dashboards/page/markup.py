@@ -23,6 +23,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dashboards import format as words
+from dashboards.charts import table_of
 from dashboards.page.board import HEALTH
 from streaming.terminal import age
 
@@ -114,6 +115,7 @@ def _environment() -> Environment:
         title=_title,
         lines=_long,
         said=said,
+        table=table_of,
         json=lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False),
     )
     made.globals.update(health_words=HEALTH, words=words, DASH=words.DASH)

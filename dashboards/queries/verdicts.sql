@@ -8,7 +8,8 @@
 --   :most      INT        most rows to return
 -- Columns: one row per verdict, the newest first; the columns of drift keep their names.
 SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, strategy_mismatch, verdict,
-  basis, reason, matching_library, candidates, drifted_in_all AS drifted_count
+  basis, coalesce(own_verdict, verdict) AS own_verdict, reason, matching_library, candidates, nearest_library, nearest_differing,
+  drifted_in_all AS drifted_count
 FROM (
   -- (A decision is judged again where the settings change. A group that decides topic by topic has a verdict for each:
   -- the worst is the decision's.)

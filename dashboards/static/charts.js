@@ -152,7 +152,8 @@
 
   const KINDS = window.evenkeelKinds({ ink: () => ink, tips, when, shown });
 
-  // Lines are moved on; of other kinds the drawing is made of what was given with it: a change is a new chart.
+  // Lines and stems are moved on; of other kinds the drawing is made of what was given with it: a change is a new chart.
+  const MOVES_ON = new Set(["measure", "rebalances"]);
   const shape = (given) => [given.kind, given.points, given.unit, given.names].join();
 
   function draw() {
@@ -169,10 +170,11 @@
       const given = JSON.parse(node.dataset.plot);
       const known = plots.get(node);
       if (known && known.text === node.dataset.plot) continue;
-      if (known && given.kind === "measure" && shape(known.given) === shape(given) && known.dark === dark.matches) {
+      if (known && MOVES_ON.has(given.kind) && shape(known.given) === shape(given) && known.dark === dark.matches) {
         Object.assign(known, { text: node.dataset.plot, given });
+        known.plot.what = given.series[3];
         known.plot.batch(() => {
-          known.plot.setData(given.series, false);
+          known.plot.setData(given.kind === "rebalances" ? given.series.slice(0, 3) : given.series, false);
           known.plot.setScale("x", { min: given.x[0], max: given.x[1] });
         });
         continue;
@@ -186,7 +188,7 @@
     const box = { node, text: node.dataset.plot, given, dark: dark.matches };
     const { data, options } = KINDS[given.kind](given, box);
     const { labels, plugins, scales, ...more } = options;
-    const [x, y] = axes(given.kind === "steps" ? 30 : 40);
+    const [x, y] = axes(given.kind === "rebalances" || given.kind === "steps" ? 30 : 40);
     x.values = timeValues;
     Object.assign(y, labels);
     box.plot = new window.uPlot({
@@ -200,6 +202,7 @@
       ...more,
     }, null, (u, init) => {
       u.box = box;
+      u.what = given.series?.[3];
       node.append(u.root);
       init();
     });

@@ -119,7 +119,64 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
     ctx.restore();
   }
 
-  // ---- decisions: a bar for each step; who drags over a time gets the page of it, in finer steps
+  // ---- a stem for each decision
+
+  const WHAT = ["joined", "left", "joined and left", "other cause"];
+
+  function stems(given) {
+    return {
+      data: given.series.slice(0, 3),
+      options: {
+        series: [{}, { paths: () => null, points: { show: false } }, { paths: () => null, points: { show: false } }],
+        plugins: [
+          tips((u, i) => {
+            const needed = u.data[2][i] == null ? "" : `, ${shown(u.data[2][i])} needed`;
+            const moved = u.data[1][i] == null ? "moves not known" : `${shown(u.data[1][i])} moves`;
+            return `${when(u.data[0][i])}  ${WHAT[u.what[i]]}: ${moved}${needed}`;
+          }),
+          { hooks: { draw: drawStems } },
+        ],
+      },
+    };
+  }
+
+  function drawStems(u) {
+    const { ctx } = u;
+    const px = window.devicePixelRatio || 1;
+    const [times, moved, least] = u.data;
+    const low = u.valToPos(0, "y", true);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(u.bbox.left - 6 * px, 0, u.bbox.width + 12 * px, u.bbox.top + u.bbox.height + 6 * px);
+    ctx.clip();
+    for (let i = 0; i < times.length; i++) {
+      if (times[i] < u.scales.x.min || times[i] > u.scales.x.max) continue;
+      const x = u.valToPos(times[i], "x", true);
+      const y = u.valToPos(moved[i] || 0, "y", true);
+      ctx.fillStyle = ink().accent;
+      ctx.globalAlpha = 0.75;
+      ctx.fillRect(x - 1.5 * px, y, 3 * px, low - y);
+      ctx.globalAlpha = 1;
+      if (least[i] != null) {
+        ctx.fillStyle = ink().text;
+        ctx.fillRect(x - 6 * px, u.valToPos(least[i], "y", true) - px, 12 * px, 2 * px);
+        ctx.fillStyle = ink().accent;
+      }
+      mark(ctx, u.what[i], x, y - 5 * px, 4.5 * px);
+    }
+    ctx.restore();
+  }
+
+  function mark(ctx, what, x, y, r) {
+    ctx.beginPath();
+    if (what === 0) { ctx.moveTo(x, y - r); ctx.lineTo(x + r, y + r); ctx.lineTo(x - r, y + r); }
+    else if (what === 1) { ctx.moveTo(x, y + r); ctx.lineTo(x + r, y - r); ctx.lineTo(x - r, y - r); }
+    else if (what === 2) { ctx.moveTo(x, y - r); ctx.lineTo(x + r, y); ctx.lineTo(x, y + r); ctx.lineTo(x - r, y); }
+    else ctx.arc(x, y, r * 0.85, 0, 7);
+    ctx.fill();
+  }
+
+  // ---- many decisions: a bar for each step; who drags over a time gets the page of it, in finer steps
 
   function bars(given) {
     const span = (from, to) => {
@@ -134,7 +191,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
         series: [{}, ...[1, 2, 3].map(() => ({ paths: () => null, points: { show: false } }))],
         scales: { x: { time: true, range: () => given.x } },
         plugins: [
-          tips((u, i) => u.data[3][i] ? `${when(u.data[0][i])}  ${shown(u.data[3][i])} decision${u.data[3][i] === 1 ? "" : "s"}: ${shown(u.data[1][i])} moves, ${shown(u.data[2][i])} needed` : ""),
+          tips((u, i) => u.data[3][i] ? `${when(u.data[0][i])}  ${shown(u.data[3][i])} decisions: ${shown(u.data[1][i])} moves, ${shown(u.data[2][i])} needed` : ""),
           { hooks: {
             draw: (u) => drawBars(u, given.width),
             setSelect: (u) => {
@@ -183,6 +240,10 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
 
   const lineHeight = (given) => Math.max(13, Math.min(22, Math.floor(420 / given.rows.length)));
 
+  function waited(s) {
+    return s < 120 ? `${s} s` : s < 7200 ? `${Math.floor(s / 60)} min` : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
+  }
+
   function heat(given) {
     const count = given.rows.length;
     const columns = (given.x[1] - given.x[0]) / given.width;
@@ -206,7 +267,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
             const row = Math.floor(u.posToVal(u.cursor.top, "y"));
             if (row < 0 || row >= count) return "";
             const value = given.rows[row][i];
-            const text = value == null ? "not known" : shown(value);
+            const text = value == null ? "not known" : given.unit ? value ? `${waited(value)} or more` : "0 s" : shown(value);
             return `${given.names[row]}  ${when(given.x[0] + i * given.width)}  ${text}`;
           }),
           { hooks: { draw: (u) => drawHeat(u, given, columns) } },
@@ -254,5 +315,5 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
     ctx.restore();
   }
 
-  return { map: heat, steps: bars, measure, counts };
+  return { map: heat, rebalances: stems, steps: bars, measure, counts };
 };

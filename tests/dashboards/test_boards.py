@@ -11,10 +11,11 @@ import pytest
 from dashboards.boards.clients import folded
 from dashboards.boards.cost import source_of, stopped, summed
 from dashboards.boards.decision import as_decided
-from dashboards.boards.itself import alerter, maintained, missing
+from dashboards.boards.itself import alerter, delay, maintained, missing
 from dashboards.format import Clock, reasons
 from dashboards.page.rules import rules_of
 from dashboards.spans import Range
+from streaming.tables import DataFile
 
 NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
 
@@ -23,6 +24,16 @@ def _round(number: int, ago_s: float, **more: Any) -> dict[str, Any]:
     at = NOW - timedelta(seconds=ago_s)
     return {"round": number, "round_time": at, "closed_time": at + timedelta(seconds=0.5), "events": 4,
             "log_records": 10, "elapsed_ms": None, **more}  # fmt: skip
+
+
+def _written_now(newest: datetime | None) -> DataFile:
+    return DataFile("", None, None, newest, None, written=int(NOW.timestamp() * 1000))
+
+
+def test_a_delay_is_from_the_newest_close_in_a_file_until_it_was_written() -> None:
+    files = [_written_now(NOW - timedelta(seconds=wait)) for wait in (3, 5, 40)]
+    assert delay([*files, _written_now(None)]) == (timedelta(seconds=5), timedelta(seconds=40))
+    assert delay([_written_now(None)]) is None
 
 
 @pytest.mark.parametrize(
@@ -89,6 +100,7 @@ def test_a_day_is_summed_from_decisions_a_month_from_hours_and_a_year_from_days(
     assert of(1) == ("", Range("", NOW - timedelta(days=1), NOW))
     assert of(7)[0] == "_hours"
     assert of(7)[1] == Range("", datetime(2026, 11, 13, 14, tzinfo=UTC), datetime(2026, 11, 20, 15, tzinfo=UTC))
+    assert of(7)[1].before.begin == datetime(2026, 11, 6, 13, tzinfo=UTC)
     assert of(365)[0] == "_days"
     assert of(365)[1] == Range("", datetime(2025, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
 

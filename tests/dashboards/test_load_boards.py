@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.drift import drifted_groups, reasons
-from dashboards.boards.load import by_topic, history_series, hot, judged
-from dashboards.boards.topics import reading_of
+from dashboards.boards.drift import drifted_groups, libraries, mismatches, reasons
+from dashboards.boards.load import by_member, by_topic, history_series, hot, judged
+from dashboards.boards.topics import produced_why, reading_of, unread_why
 from dashboards.charts import Heard, count_plot, held, measure_plot, moment_of
 from dashboards.spans import Range, step_of
 
@@ -64,10 +64,41 @@ def _partition(topic: str, number: int, produced: float | None, **more: Any) -> 
             "consumed_per_second": produced, "lag": 1, "client_id": "c", **more}  # fmt: skip
 
 
+def _grown(topic: str, number: int, records: int | None) -> dict[str, Any]:
+    return {"topic": topic, "broker": None, "partition": number, "high_watermark_growth": records}
+
+
 def test_a_topic_sums_its_partitions_and_says_of_how_many_the_rate_is_not_known() -> None:
-    first, second = by_topic([_partition("a", 0, 2.0), _partition("a", 1, None), _partition("b", 0, 5.0)])
+    now = [_partition("a", 0, 2.0), _partition("a", 1, None), _partition("b", 0, 5.0)]
+    first, second = by_topic(now, [_grown("a", 0, 70), _grown("gone", 0, 9)], [_grown("a", 0, 50)])[:2]
     assert (first["topic"], first["produced_per_second"]) == ("b", 5.0)
-    assert (second["partitions"], second["produced_per_second"], second["unknown"]) == (2, 2.0, 1)
+    assert (second["partitions"], second["produced_per_second"], second["unknown"], second["records"]) == (
+        2,
+        2.0,
+        1,
+        70,
+    )
+    assert second["records_before"] == 50
+    assert first["records"] is None
+
+
+def test_members_that_are_gone_follow_those_that_are_here() -> None:
+    now = [
+        {"member_id": name, "client_id": name, "client_host": "h", "partitions": 1, "produced_per_second": 1.0,
+         "consumed_per_second": 1.0, "share": share}
+        for name, share in (("a", 0.9), ("b", 0.1))
+    ]  # fmt: skip
+    told = [
+        {"member_id": name, "client_id": name, "client_host": "h", "produced_per_second": 2.0, "share_mean": 0.5,
+         "share_max": 0.6}
+        for name in ("old", "a")
+    ]  # fmt: skip
+    rows = by_member(now, told)
+    assert [(row["member_id"], row["gone"], row["past"] is None) for row in rows] == [
+        ("a", False, False), ("b", False, True), ("old", True, False),
+    ]  # fmt: skip
+    assert (rows[2]["produced_per_second"], rows[2]["past"]["produced_per_second"]) == (None, 2.0)
+    assert rows[0]["of_fair"] == pytest.approx(1.8)
 
 
 def test_a_day_without_rounds_is_a_gap_and_a_quiet_day_is_zero() -> None:
@@ -111,20 +142,28 @@ def test_counts_are_stacked_by_kind_in_steps() -> None:
 
 
 def _topic(**more: Any) -> dict[str, Any]:
-    return {"groups": 0, "read_by_nobody": None, "read_by_nobody_reason": None, **more}
+    return {"groups": 0, "read_by_nobody": None, "read_by_nobody_reason": None, "produced_per_second": None,
+            "produced_reason": None, "round_time": NOW, **more}  # fmt: skip
 
 
 def test_a_topic_is_read_by_nobody_only_where_that_is_known() -> None:
     assert reading_of(_topic(groups=1)) == "read"
     assert reading_of(_topic(read_by_nobody=True)) == "nobody"
-    assert reading_of(_topic(read_by_nobody_reason="no_right")) == "unknown"
+    hidden = _topic(read_by_nobody_reason="no_right")
+    assert reading_of(hidden) == "unknown"
+    assert "may not describe all groups" in unread_why(hidden)
+    assert unread_why(_topic(read_by_nobody=True)) == ""
+    assert "heartbeat" in produced_why(_topic(produced_reason="first_look"))
+    assert "does not look" in produced_why(_topic(round_time=None))
+    assert produced_why(_topic(produced_per_second=0.0)) == ""
 
 
 def _verdicts(group: str, verdict: str, number: int, **more: Any) -> dict[str, Any]:
     return {
         "cluster": "c", "group_id": group, "verdict": verdict, "reason": None, "strategy": "range",
-        "verdicts": number, "mismatches": 0, "first_time": NOW - timedelta(hours=2), "last_time": NOW,
-        "last_decision": 7, "drifted_most": 0, **more,
+        "expected_strategy": None, "matching_library": None, "verdicts": number, "mismatches": 0,
+        "first_time": NOW - timedelta(hours=2), "last_time": NOW, "last_decision": 7, "drifted_most": 0,
+        "candidates_most": 4, **more,
     }  # fmt: skip
 
 
@@ -141,14 +180,33 @@ def test_groups_that_drifted_are_counted_among_their_judged_decisions() -> None:
     assert (one["last"]["last_decision"], one["strategies"]) == (6, ["range", "mine"])
 
 
-def test_reasons_count_decisions_and_groups() -> None:
+def test_another_strategy_than_configured_is_listed_with_both() -> None:
+    rows = [_verdicts("a", "identical", 3, mismatches=3, expected_strategy="sticky"), _verdicts("b", "identical", 1)]
+    [one] = mismatches(rows)
+    assert (one["group_id"], one["strategy"], one["expected_strategy"], one["mismatches"]) == (
+        "a",
+        "range",
+        "sticky",
+        3,
+    )
+
+
+def test_reasons_and_libraries_count_decisions_and_groups() -> None:
     rows = [
         _verdicts("a", "unverified", 2, reason="no bytes"),
         _verdicts("b", "unverified", 5, reason="no bytes", last_time=NOW + timedelta(hours=1), last_decision=9),
         _verdicts("b", "unverified", 1, reason="another"),
-        _verdicts("a", "identical", 4),
+        _verdicts("a", "identical", 4, matching_library="java:3.5"),
+        _verdicts("b", "identical", 4, matching_library="java:3.5", candidates_most=6),
     ]
-    first, second = reasons(rows)
+    first, second = reasons(rows, "unverified")
     assert (first["reason"], first["verdicts"], first["groups"]) == ("no bytes", 7, 2)
     assert first["last"]["last_decision"] == 9
     assert second["reason"] == "another"
+    [library] = libraries(rows)
+    assert (library["matching_library"], library["verdicts"], library["groups"], library["candidates"]) == (
+        "java:3.5",
+        8,
+        2,
+        6,
+    )

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dashboards.boards.lag_map import lines_of_hours, lines_of_rows
-from dashboards.charts import Heard, held, map_plot, measure_plot, step_plot
-from dashboards.spans import Range, Steps, hours_of, minutes_of, steps_of
+from dashboards.charts import Heard, held, map_plot, measure_plot, rebalance_plot
+from dashboards.spans import Range, Steps, hours_of, minutes_of
 
 END = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SPAN = Range("live", END - timedelta(hours=1), END)
@@ -52,18 +52,13 @@ def test_large_whole_numbers_stay_exact_and_fractions_are_cut_to_what_a_chart_sh
     assert (whole[0], part[0]) == (1_234_567, 0.1235)
 
 
-def test_decisions_are_summed_by_step_with_the_fewest_moves_that_would_have_done() -> None:
-    sums = [
-        {"time": SPAN.begin + timedelta(minutes=ago), "decisions": n, "partitions_moved": moved,
-         "moves_avoidable": avoidable}
-        for ago, n, moved, avoidable in ((0, 2, 6, 2), (0, 1, None, None), (45, 1, 4, 4))
-    ]  # fmt: skip
-    chart = step_plot(sums, steps_of(SPAN.begin, SPAN.end), SPAN)
-    begin = int(SPAN.begin.timestamp())
-    drawn = {at - begin: rest for at, *rest in zip(*chart["series"], strict=True) if rest[2]}
-    assert chart["width"] == 60
-    assert drawn == {0: [6, 4, 3], 2_700: [4, 0, 1]}
-    assert chart["told"] == "4 decisions, 10 partitions moved; most in 60 s: 6 by 3 of them"
+def test_a_decision_stands_at_its_time_and_tells_moves_and_the_least() -> None:
+    decision = {"record_time": END - timedelta(minutes=15), "partitions_moved": 6, "partitions_moved_optimal": 2,
+                "joined": [], "left": ["a"]}  # fmt: skip
+    chart = rebalance_plot([decision], SPAN)
+    assert chart["series"] == [[int(END.timestamp()) - 900], [6], [2], [1]]
+    assert chart["x"] == [int(END.timestamp()) - 3600, int(END.timestamp())]
+    assert chart["told"] == "1 decisions, 6 partitions moved"
 
 
 # The heat map of partitions over time: what holds until the next row, and what is not known.
@@ -80,13 +75,14 @@ def row(minute: int, lag: int | None = 0, **more: Any) -> dict[str, Any]:
     hour = at.replace(minute=0)
     return {
         "topic": "t", "broker": None, "partition": 0, "hour": hour, "step": at.minute, "lag_max": lag,
-        "lag_last": lag, "time_last": at + timedelta(seconds=30), "gone": False,
+        "behind_max": None, "lag_last": lag, "unread_last": None, "reason_last": "nothing_unread" if lag == 0 else None,
+        "time_last": at + timedelta(seconds=30), "gone": False,
     } | more  # fmt: skip
 
 
-def values(*rows: dict[str, Any], until: int = 8) -> list[int | None]:
+def values(*rows: dict[str, Any], by: str = "offsets", until: int = 8) -> list[int | None]:
     steps = Steps(BEGIN, MINUTE, 8)
-    (line,) = lines_of_rows(rows, steps, 1, Heard(BEGIN + until * MINUTE, REACH)).values()
+    (line,) = lines_of_rows(rows, steps, 1, Heard(BEGIN + until * MINUTE, REACH), by).values()
     return line
 
 
@@ -111,6 +107,16 @@ def test_a_value_holds_while_it_is_known(rows: tuple[Any, ...], until: int, draw
     assert values(*rows, until=until) == drawn
 
 
+def test_the_time_that_a_record_waits_grows_until_the_next_row() -> None:
+    waiting = row(0, 9, unread_last=BEGIN, behind_max=timedelta(seconds=30), reason_last=None)
+    assert values(waiting, row(3, 0), by="seconds")[:5] == [60, 120, 180, 0, 0]
+
+
+def test_seconds_behind_are_not_known_where_the_lag_is_not() -> None:
+    assert values(row(0, None, reason_last="lag_unknown"), by="seconds")[0] is None
+    assert values(row(0, 1, reason_last="one_offset"), by="seconds")[0] == 0
+
+
 def test_an_hour_without_a_row_is_zero_only_where_the_group_was_observed_and_the_partition_was_there() -> None:
     def hour(step: int, lag: int | None) -> dict[str, Any]:
         day = BEGIN.replace(hour=0)
@@ -123,13 +129,13 @@ def test_an_hour_without_a_row_is_zero_only_where_the_group_was_observed_and_the
 
 def test_the_sentence_counts_what_is_left_out_and_what_is_not_known() -> None:
     steps = Steps(BEGIN, MINUTE, 4)
-    lines = lines_of_rows([row(0, 1_200)], steps, 1, Heard(BEGIN + 2 * MINUTE, REACH))
-    told = map_plot(lines, steps, 500, 12)["told"]
+    lines = lines_of_rows([row(0, 1_200)], steps, 1, Heard(BEGIN + 2 * MINUTE, REACH), "offsets")
+    told = map_plot(lines, steps, "offsets", 500, 12)["told"]
     assert told == (
         "500 partitions; the worst is t 0 with 1,200 unread; the worst 1 are shown, no other was above 12; "
         "50 % of it is not known"
     )
-    assert map_plot({}, steps, 0, None)["told"] == "nothing was measured in this time"
+    assert map_plot({}, steps, "offsets", 0, None)["told"] == "nothing was measured in this time"
 
 
 @pytest.mark.parametrize("days", [2, 7, 30, 365, 3 * 366])

@@ -37,6 +37,7 @@ PAGES = (
     "/",
     "/?q=audit",
     "/rebalances",
+    "/rebalances?compare=before",
     "/groups/payments-audit",
     "/groups/orders-mirror",
     "/alerts",
@@ -44,27 +45,27 @@ PAGES = (
     "/alerts/drift",
     "/alerts/of_yesterday",
     "/cost",
-    "/cost?range=7d",
+    "/cost?range=7d&compare=before",
     "/cost?range=1y",
     "/advice",
     "/clients",
     "/clusters",
     "/evenkeel",
     "/groups/clicks-pile-up/lag",
-    "/groups/clicks-pile-up/lag?range=6h",
+    "/groups/clicks-pile-up/lag?range=6h&by=seconds",
     "/groups/clicks-pile-up/lag?range=7d",
-    "/groups/clicks-pile-up/lag?range=1y",
+    "/groups/clicks-pile-up/lag?range=1y&by=seconds",
     "/load",
-    "/load?hot=member",
+    "/load?range=7d&compare=before&hot=member",
     "/groups/billing-stuck/load",
-    "/groups/billing-stuck/load?range=24h",
+    "/groups/billing-stuck/load?range=24h&compare=before",
     "/groups/billing-stuck/load?range=1y",
     "/topics",
     "/topics?read=nobody&sort=size",
     "/topics/payments",
     "/topics/nobodys?range=30d",
     "/drift",
-    "/drift?range=1y&verdict=unverified",
+    "/drift?range=1y&compare=before&verdict=unverified",
 )
 
 
@@ -183,6 +184,11 @@ def test_cost_adds_up_what_the_decisions_cost(boards: Served) -> None:
     assert f"eager everything stops {len(decisions)} " in text
 
 
+def test_a_time_before_that_has_no_rows_is_a_dash_and_not_a_zero(boards: Served) -> None:
+    assert f"before: {DASH}" in shown(boards, "/cost?compare=before")
+    assert "before: 0" not in shown(boards, "/cost?compare=before")
+
+
 def test_roll_ups_that_are_not_written_yet_are_not_taken_for_nothing(boards: Served) -> None:
     text = text_of(shown(boards, "/cost?range=7d"))
     assert "which have no decision of this time" in text
@@ -216,7 +222,7 @@ def test_a_client_is_found_by_a_part_of_its_name_and_leads_to_its_groups(boards:
     text = shown(boards, "/clients?name=INDEXER-3&library=unknown")
     assert "Client ids and hosts 1 " in text_of(text)
     assert "groups/search-indexer?cluster=" in text
-    assert "No client matches" in shown(boards, "/clients?name=nobody")
+    assert "No client matches" in shown(boards, "/clients?static=yes")
 
 
 def test_a_cluster_without_new_rounds_is_silent_and_the_other_is_not(boards: Served) -> None:
@@ -340,6 +346,7 @@ def test_decisions_that_are_left_out_are_said(
 def test_lag_by_partition_names_the_worst_and_says_what_is_not_known(boards: Served) -> None:
     text = text_of(shown(boards, "/groups/clicks-pile-up/lag?range=6h"))
     assert re.search(r"12 partitions; the worst is clicks \d+ with \d+ unread; 9\d % of it is not known", text)
+    assert "Seconds behind are not in the history" in shown(boards, "/groups/clicks-pile-up/lag?range=30d&by=seconds")
 
 
 _PATHS = st.one_of(
@@ -353,8 +360,8 @@ _PATHS = st.one_of(
     TEXTS.map(lambda text: f"/topics/{text}"),
 )
 _NAMES = (
-    "cluster", "range", "from", "to", "severity", "sort", "most", "kind", "owner", "group", "name", "library", "part",
-    "hot", "read", "verdict", "q", "show",
+    "cluster", "range", "from", "to", "severity", "sort", "most", "compare", "kind", "owner", "group", "name",
+    "library", "type", "static", "part", "by", "hot", "read", "page", "verdict", "q", "show", "pattern",
 )  # fmt: skip
 
 
@@ -381,3 +388,4 @@ def test_a_group_says_since_when_its_states_hold_and_for_how_long_each_did(
     began = lake.end - timedelta(seconds=350)
     assert f"lag status stopped {began:%H:%M:%S} ok 10 min, stopped 5 min" in text
     assert re.search(r"coordinator state Stable before \d\d:\d\d Stable 15 min", text)
+    assert "Coordinator states as a table" in text

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dashboards.boards.overview import pattern_of
 from streaming.groups.verdict_inputs import pack_line
 from streaming.times import DAY_MS
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
@@ -129,6 +130,13 @@ def test_what_is_wrong_in_an_address_is_a_sentence(served: Served) -> None:
         answer = answered(served, target)
         if said:
             assert (answer.status, said in answer.text) == (status, True), target
+
+
+def test_made_up_parts_of_group_ids_are_folded() -> None:
+    assert pattern_of("console-consumer-48151") == "console-consumer-<number>"
+    assert pattern_of("job-8c1d4a1e-97b1-4f0e-9d35-51a9a4b0a0de") == "job-<uuid>"
+    assert pattern_of("run-2026-11-20T14:03:10Z-x") == "run-<time>-x"
+    assert pattern_of("orders-v2") == "orders-v2"
 
 
 @pytest.mark.parametrize("first", ["/", "/api/v1/groups/None"])

@@ -4,8 +4,9 @@
 --   :cluster   STRING     one cluster; NULL for all
 --   :since     TIMESTAMP  the first day
 --   :until     TIMESTAMP  the end of the last day
--- Columns: one row per group with a decision in that time; those of cost.sql.
-SELECT cluster, group_id, CAST(sum(decisions) AS BIGINT) AS decisions,
+-- Columns: one row per group with a decision in that time; those of cost.sql, and
+--   newest  the newest day that the roll-ups have of the group
+SELECT cluster, group_id, max(event_date) AS newest, CAST(sum(decisions) AS BIGINT) AS decisions,
   CAST(sum(rebalances) AS BIGINT) AS rebalances, CAST(sum(partitions_moved) AS BIGINT) AS partitions_moved,
   CAST(sum(partitions_moved_comparable - partitions_moved_optimal) AS BIGINT) AS moves_avoidable,
   sum(unassigned_partition_seconds_min) AS unassigned_partition_seconds_min,
