@@ -402,15 +402,25 @@ def backtest(
 
 @app.command()
 def export(
-    _tool: Annotated[Literal["grafana"], typer.Argument(metavar="TOOL", help="What will show the board: grafana.")],
+    tool: Annotated[Literal["grafana", "databricks"], typer.Argument(help="What will show the board.")],
+    source: Annotated[
+        Literal["prometheus", "databricks", "duckdb"],
+        typer.Option(
+            "--source", help="For Grafana: the data source that answers, /metrics in Prometheus or the tables."
+        ),
+    ] = "prometheus",
+    catalog: Annotated[str | None, typer.Option("--catalog", metavar="NAME", help="Catalog of the tables.")] = None,
+    schema: Annotated[
+        str, typer.Option("--schema", metavar="NAME", help="Schema of the tables, as `tables --ddl` has it.")
+    ] = "evenkeel",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; default: standard output.")
     ] = None,
 ) -> None:
-    """Make a board for Grafana from our metrics (docs/metrics.md)."""
+    """Make a board for Grafana or Databricks from our metrics or SQL files (docs/metrics.md)."""
     from dashboards.export import export as made  # noqa: PLC0415
 
-    board = made()
+    board = made(tool, source, catalog, schema, load_settings().alerts.rules)
     if output is None:
         _say(board, end="")
         return

@@ -1,4 +1,4 @@
-"""A board of Grafana, made from our metrics: `evenkeel export` (docs/metrics.md)."""
+"""Boards of other tools, made from our metrics and from the page's SQL files: `evenkeel export` (docs/metrics.md)."""
 
 from __future__ import annotations
 

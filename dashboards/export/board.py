@@ -1,4 +1,4 @@
-"""A board before it is Grafana's: rows of panels."""
+"""A board before it is Grafana's: rows of panels over any data source."""
 
 from __future__ import annotations
 
@@ -22,9 +22,44 @@ class PanelKind(Enum):
     NUMBER, WORD, LINES, TABLE = range(4)
 
 
+class Form(Enum):
+    """What a column holds; of AGO, a time, only its distance from now matters."""
+
+    TEXT, NUMBER, SECONDS, TIME, AGO = range(5)
+
+
+_FORMS: Final[Mapping[Form, frozenset[str]]] = {
+    Form.AGO: frozenset({"round_time"}),
+    Form.TIME: frozenset({"since", "record_time", "time"}),
+    Form.SECONDS: frozenset({"Value", "time_behind_seconds_min", "time_behind_seconds_max"}),
+    Form.NUMBER: frozenset(
+        {
+            "interval_ms", "groups", "held_partitions", "health", "lag", "lag_total", "lag_max", "lag_unknown",
+            "members", "drifted_count", "unknown", "partition", "partition_count", "committed_offset", "number",
+            "high_watermark", "partitions_moved", "partitions_moved_optimal", "unassigned_partition_seconds_min",
+        }
+    ),
+}  # fmt: skip
+
+
+def form_of(column: str) -> Form:
+    """What a column holds, by its name; all others hold texts."""
+    return next((form for form, names in _FORMS.items() if column in names), Form.TEXT)
+
+
+HEALTH: Final[ValueTexts] = {
+    3: ("critical", RED),
+    2: ("warning", ORANGE),
+    1: ("unknown", "purple"),
+    0: ("ok", GREEN),
+    -1: ("no members", "text"),
+}
+"""Colours and words of the column health of groups.sql."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A query of a panel in PromQL, and the name of its series, with `{{label}}`; "" where columns name them."""
+    """A query of a panel (PromQL or SQL), and the name of its series, with `{{label}}`; "" where columns name them."""
 
     text: str
     legend: str = ""
@@ -70,6 +105,7 @@ class ExportedBoard:
         uid: What Grafana knows it by: a board that is imported again replaces itself.
         title: Its title.
         told: What it is.
+        source: The plugin that answers its queries.
         choices: Its variables: name in the queries, name for people, and the query that lists its values; a later one
             may use an earlier one.
         rows: Its panels by the headings above them.
@@ -78,5 +114,6 @@ class ExportedBoard:
     uid: str
     title: str
     told: str
+    source: str
     choices: Sequence[tuple[str, str, str]]
     rows: Mapping[str, Sequence[Panel]]

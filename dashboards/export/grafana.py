@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.cog import variants
+from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common as models
 from grafana_foundation_sdk.models.dashboard import (
@@ -23,7 +25,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.export.board import Ask, ExportedBoard, Panel, PanelKind, ValueTexts
+from dashboards.export.board import HEALTH, Ask, ExportedBoard, Form, Panel, PanelKind, ValueTexts, form_of
 
 __all__ = ["grafana_json"]
 
@@ -32,13 +34,38 @@ _PROMETHEUS: Final = "prometheus"
 # The viewer chooses the data source at the top of the board.
 _SOURCE: Final = "datasource"
 
-# The column of a table that has the value of a series.
-_VALUE: Final = "Value"
+# How plugins that are built with Grafana's SQL kit (`@grafana/plugin-ui`) number the form of an answer.
+_AS_TABLE: Final = 1
+
+_UNITS: Final = {Form.NUMBER: "short", Form.SECONDS: "s", Form.TIME: "dateTimeAsLocal", Form.AGO: "dateTimeFromNow"}
+
+
+class _SqlQuery(variants.Dataquery):
+    """A query as those plugins store it; the SDK has no type for it."""
+
+    def __init__(self, sql: str, ref: str, source: DataSourceRef) -> None:
+        self._payload = {"rawSql": sql, "format": _AS_TABLE, "rawQuery": True, "editorMode": "code", "refId": ref,
+                         "datasource": source}  # fmt: skip
+
+    def to_json(self) -> dict[str, object]:
+        """As it is stored."""
+        return dict(self._payload)
+
+
+class _Built(Builder[variants.Dataquery]):
+    """A query that is finished already."""
+
+    def __init__(self, query: variants.Dataquery) -> None:
+        self._query = query
+
+    def build(self) -> variants.Dataquery:
+        """Give it."""
+        return self._query
 
 
 def grafana_json(board: ExportedBoard) -> str:
     """The board as a file that Grafana imports; the same board always gives the same text."""
-    source = DataSourceRef(_PROMETHEUS, f"${{{_SOURCE}}}")
+    source = DataSourceRef(board.source, f"${{{_SOURCE}}}")
     builder = (
         dashboard.Dashboard(board.title)
         .uid(board.uid)
@@ -49,7 +76,7 @@ def grafana_json(board: ExportedBoard) -> str:
         .refresh("30s")
         .editable()
         .tooltip(DashboardCursorSync.CROSSHAIR)
-        .with_variable(dashboard.DatasourceVariable(_SOURCE).label("Data source").type(_PROMETHEUS))
+        .with_variable(dashboard.DatasourceVariable(_SOURCE).label("Data source").type(board.source))
     )
     for choice in board.choices:
         builder.with_variable(_variable(*choice, source))
@@ -59,7 +86,7 @@ def grafana_json(board: ExportedBoard) -> str:
         builder.with_row(dashboard.Row(title).id(number))
         for panel in panels:
             number += 1
-            builder.with_panel(_panel(panel, source).id(number))
+            builder.with_panel(_panel(panel, board.source, source).id(number))
     return json.dumps(builder.build(), cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
 
 
@@ -74,8 +101,8 @@ def _variable(name: str, label: str, query: str, source: DataSourceRef) -> dashb
     )
 
 
-def _panel(panel: Panel, source: DataSourceRef) -> Any:
-    builder = _looks(panel)
+def _panel(panel: Panel, plugin: str, source: DataSourceRef) -> Any:
+    builder = _looks(panel, plugin)
     builder.title(panel.title).description(panel.told).datasource(source).span(panel.width).height(panel.height)
     builder.unit(panel.unit)
     steps = [Threshold(value=value, color=colour) for value, colour in panel.steps]
@@ -84,17 +111,18 @@ def _panel(panel: Panel, source: DataSourceRef) -> Any:
         builder.mappings([_mapping(panel.words)])
     if panel.without is not None:
         builder.no_value(panel.without)
+    for name, title in (panel.columns or {}).items():
+        if properties := _properties(name):
+            builder.override_by_name(title, properties)
     if panel.columns is not None:
-        if _VALUE in panel.columns:
-            builder.override_by_name(panel.columns[_VALUE], [DynamicConfigValue("unit", "s")])
         for step in _columns(panel.columns):
             builder.with_transformation(step)
     for ask, ref in zip(panel.asks, "ABCDEFGH", strict=False):
-        builder.with_target(_target(ask, ref, panel.kind, source))
+        builder.with_target(_target(ask, ref, panel.kind, plugin, source))
     return builder
 
 
-def _looks(panel: Panel) -> Any:
+def _looks(panel: Panel, plugin: str) -> Any:
     match panel.kind:
         case PanelKind.NUMBER | PanelKind.WORD:
             mode = models.BigValueTextMode.NAME if panel.kind is PanelKind.WORD else models.BigValueTextMode.AUTO
@@ -113,7 +141,9 @@ def _looks(panel: Panel) -> Any:
                 .fill_opacity(0)
                 # Where nothing was known, there is a gap.
                 .span_nulls(False)
-                .line_interpolation(models.LineInterpolation.LINEAR)
+                .line_interpolation(
+                    models.LineInterpolation.LINEAR if plugin == _PROMETHEUS else models.LineInterpolation.STEP_AFTER
+                )
                 .show_points(models.VisibilityMode.AUTO)
                 .legend(
                     common.VizLegendOptions()
@@ -126,6 +156,17 @@ def _looks(panel: Panel) -> Any:
             )
         case PanelKind.TABLE:
             return table.Panel().show_header(True).filterable(True)
+
+
+def _properties(column: str) -> list[DynamicConfigValue]:
+    unit = _UNITS.get(form_of(column))
+    found = [DynamicConfigValue("unit", unit)] if unit else []
+    if column == "health":
+        found += [
+            DynamicConfigValue("mappings", [_mapping(HEALTH)]),
+            DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
+        ]
+    return found
 
 
 def _mapping(words: ValueTexts) -> ValueMap:
@@ -146,7 +187,9 @@ def _columns(columns: Mapping[str, str]) -> Sequence[DataTransformerConfig]:
     )
 
 
-def _target(ask: Ask, ref: str, kind: PanelKind, source: DataSourceRef) -> prometheus.Dataquery:
+def _target(ask: Ask, ref: str, kind: PanelKind, plugin: str, source: DataSourceRef) -> Builder[variants.Dataquery]:
+    if plugin != _PROMETHEUS:
+        return _Built(_SqlQuery(ask.text, ref, source))
     query = prometheus.Dataquery().expr(ask.text).ref_id(ref).datasource(source)
     if ask.legend:
         query.legend_format(ask.legend)

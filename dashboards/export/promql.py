@@ -277,6 +277,7 @@ BOARD: Final = ExportedBoard(
     title="Evenkeel",
     told="Consumer groups: who should own which partition, who does, how far behind they are. Over /metrics of "
     "`evenkeel serve`.",
+    source="prometheus",
     choices=[
         ("cluster", "Cluster", "label_values(evenkeel_round_age_seconds, cluster)"),
         ("group", "Group", f"label_values(evenkeel_group_lag_unknown_partitions{{{_CLUSTER}}}, group)"),

@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Final, Literal
+
+from dashboards.export.databricks import databricks_json
 from dashboards.export.promql import BOARD
+from dashboards.export.tables import board
+from streaming.config import Thresholds
 from streaming.exceptions import SetupError
 
 __all__ = ["export"]
 
+# Names of catalogs and schemas stand in the queries as they are.
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-def export() -> str:
-    """A board for Grafana over Prometheus, which scrapes `/metrics`, as Grafana imports it; always the same text.
+
+def export(
+    tool: Literal["grafana", "databricks"],
+    source: Literal["prometheus", "databricks", "duckdb"] = "prometheus",
+    catalog: str | None = None,
+    schema: str = "evenkeel",
+    rules: Path | None = None,
+) -> str:
+    """A board as the tool imports it; the same arguments always give the same text.
+
+    Args:
+        tool: What will show it.
+        source: For Grafana: what answers its queries, Prometheus or the tables in an engine.
+        catalog: Catalog of the tables; None leaves it to the engine.
+        schema: Schema of the tables, as `evenkeel tables --ddl` registers them.
+        rules: File of the alert rules, whose thresholds the boards over the tables have; None finds it as the alerter
+            does.
 
     Raises:
-        SetupError: Grafana's types are not installed.
+        SetupError: A name is none, Grafana's types are not installed, or the alert rules cannot be read.
     """
+    for name in (catalog, schema):
+        if name is not None and not _NAME.fullmatch(name):
+            message = f"{name!r} is not a name of a catalog or schema: use letters, digits and _."
+            raise SetupError(message)
+    if tool == "databricks":
+        return databricks_json(catalog, schema, Thresholds.load(rules))
     try:
         from dashboards.export.grafana import grafana_json  # noqa: PLC0415 - an extra, which only this needs
     except ModuleNotFoundError as missing:
         message = f"Boards for Grafana need the package {missing.name}: install evenkeel[export]."
         raise SetupError(message) from None
-    return grafana_json(BOARD)
+    if source == "prometheus":
+        return grafana_json(BOARD)
+    return grafana_json(board(source, catalog, schema, Thresholds.load(rules)))

@@ -300,7 +300,7 @@ def test_queries_of_public_boards_and_rules_give_what_they_should(
 
 def expressions() -> Iterator[tuple[str, str]]:
     """Panels and their queries of the exported board, as Grafana asks them for the group b."""
-    board = json.loads(export())
+    board = json.loads(export("grafana"))
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
             yield panel["title"], target["expr"].replace("$cluster", CLUSTER).replace("$group", "b")
