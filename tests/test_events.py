@@ -33,7 +33,6 @@ from streaming.records import (
     BrokerSeen,
     ClosedRound,
     ClusterTopicObservation,
-    CoordinatorMove,
     GroupObservation,
     HeldPartition,
     HeldQueue,
@@ -95,7 +94,7 @@ ROCKETMQ = RocketMQGroupEvent(
 CLOSED = RoundClosed(
     1, "prod", "p", 10_000, 6, 1_000, (5, 7), (5, 9), {"0": (3, 8)}, 2, 5,
     holds=(HeldPartition(1, 900, 7, 9, 2),),
-    brokers=Brokers((Broker(1, "kafka-1", "a"),), (), ((1, 8), (1, 2)), (CoordinatorMove(2, 1, 7, 8, partition=0),)),
+    brokers=Brokers((Broker(1, "kafka-1", "a"),), (), ((1, 8), (1, 2))),
 )  # fmt: skip
 OPENED = RoundOpened(1, "prod", "p", 10_000, 7, "unit@host", ends=True)
 

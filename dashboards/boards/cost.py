@@ -47,7 +47,6 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
     "moves": ("partitions_moved", True),
     "avoidable": ("moves_avoidable", True),
     "stopped": ("partitions_stopped_unmoved", True),
-    "delayed": ("records_delayed_min", True),
     "group": ("group_id", False),
 }
 """Column, and whether the largest comes first, by the value of `sort`."""
@@ -97,7 +96,7 @@ def stopped(row: Row) -> str:
 
 _COLUMNS: Final = (
     "rebalances", "unassigned_partition_seconds_min", "unassigned_partition_seconds_max", "partitions_moved",
-    "moves_avoidable", "partitions_stopped_unmoved", "stopped_unknown", "records_delayed_min", "records_delayed_max",
+    "moves_avoidable", "partitions_stopped_unmoved", "stopped_unknown",
 )  # fmt: skip
 
 

@@ -13,8 +13,6 @@
 --   unassigned_partition_seconds_max  upper bound; NULL when one decision has none
 --   partitions_stopped_unmoved        partitions that nobody read meanwhile although they kept their owner; where known
 --   stopped_unknown                   rebalances of which that is not known
---   records_delayed_min               lower bound of the records that arrived while partitions had no owner
---   records_delayed_max               upper bound; NULL when one rebalance has none
 SELECT cluster, group_id, count(*) AS decisions, CAST(sum(is_rebalance) AS BIGINT) AS rebalances,
   CAST(sum(CASE WHEN is_rebalance = 1 THEN partitions_moved END) AS BIGINT) AS partitions_moved,
   CAST(sum(CASE WHEN is_rebalance = 1 THEN partitions_moved - partitions_moved_optimal END) AS BIGINT) AS moves_avoidable,
@@ -23,10 +21,7 @@ SELECT cluster, group_id, count(*) AS decisions, CAST(sum(is_rebalance) AS BIGIN
     THEN sum(CASE WHEN is_rebalance = 1 THEN unassigned_partition_seconds_max END) END AS unassigned_partition_seconds_max,
   CAST(sum(CASE WHEN is_rebalance = 1 THEN partitions_stopped_unmoved END) AS BIGINT) AS partitions_stopped_unmoved,
   CAST(sum(CASE WHEN is_rebalance = 1 AND partitions_stopped_unmoved IS NULL THEN 1 ELSE 0 END) AS BIGINT)
-    AS stopped_unknown,
-  CAST(sum(CASE WHEN is_rebalance = 1 THEN records_delayed_min END) AS BIGINT) AS records_delayed_min,
-  CASE WHEN sum(CASE WHEN is_rebalance = 1 AND records_delayed_max IS NULL THEN 1 ELSE 0 END) = 0
-    THEN CAST(sum(CASE WHEN is_rebalance = 1 THEN records_delayed_max END) AS BIGINT) END AS records_delayed_max
+    AS stopped_unknown
 FROM (
   SELECT *, CASE WHEN kind IN ('rebalance', 'migration') THEN 1 ELSE 0 END AS is_rebalance
   FROM rebalance_churn_current

@@ -29,7 +29,6 @@ from streaming.groups.boundaries import (
 from streaming.groups.classic.kind import CLASSIC
 from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.context import Context, GroupConfig
-from streaming.groups.delayed import forget_stops
 from streaming.groups.health.activity import move_starts, note_commits
 from streaming.groups.health.group_health import end_health, write_health
 from streaming.groups.kind import Kind, Ownership
@@ -141,7 +140,7 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
     live = next(kind for kind in kinds if kind.lives(state))
     if live.follows_topics:
         _see_topics(state, observation, context.config)
-    close_cost(state, context.rows, observation)
+    close_cost(state, context.rows, at_round=True)
     is_configured_anew = _note_configuration(state, observation)
     for kind in kinds:
         if is_configured_anew:
@@ -223,7 +222,6 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             # Deleted and created again under the same name: the earlier offsets are another topic's.
             known.renewed = now
             void_topic(state.load, seen.topic)
-            forget_stops(state.stopped, seen.topic)
             for partition in state.partitions.get(seen.topic, {}).values():
                 partition.forget_rounds()
                 oldest_unread.forget(partition)

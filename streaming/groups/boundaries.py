@@ -1,7 +1,7 @@
 """What happens at boundaries of the log, and what a compacted stretch of the log makes a group forget.
 
-Commits are merged until the next boundary and processed there, so that no cut of the stream matters. Then rebalances of
-which more is known get a further revision of their row.
+Commits are merged until the next boundary and processed there, so that no cut of the stream matters. Then a rebalance
+of which more is known gets a further revision of its row.
 
 Where Kafka has compacted the log, the last record of each key remains, so the present state is complete. The history is
 not, so nothing is claimed about it:
@@ -12,9 +12,8 @@ not, so nothing is claimed about it:
   nobody who joined or left, and it may be the record of a static member's return.
 - A KIP-848 decision is spread over many records, and some of those that remain may be newer than it. It gets no churn
   row, and its members are shown as they are at the next judged round.
-- Anything that spans the start of the stretch is dropped: the bounds on a rebalance's cost, rebalances that wait for a
-  round, the rounds by which lag is judged, the present window of the rates, and the pause between the last commit
-  before it and the first inside.
+- Anything that spans the start of the stretch is dropped: the bounds on a rebalance's cost, the rounds by which lag is
+  judged, the present window of the rates, and the pause between the last commit before it and the first inside.
 
 `streaming/offsets_log/log_cleaning.py` finds the stretches.
 """
@@ -23,23 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
-from streaming.groups.causes import moved_by_brokers, newest_epoch
 from streaming.groups.classic.before import note_commits
 from streaming.groups.context import Context
-from streaming.groups.delayed import Stopped, bounds
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.load.rates import void_window
-from streaming.groups.rows import ChurnRow, Rows
+from streaming.groups.rows import Rows
 from streaming.groups.state import GroupState
 from streaming.records import (
     AnyObservation,
     CommitWindow,
     Compacted,
     GroupInput,
-    GroupObservation,
     MembershipRecord,
     merge_windows,
 )
@@ -74,67 +68,21 @@ def take_in_commits(state: GroupState) -> None:
     state.windows = {}
 
 
-def await_reason(state: GroupState, row: ChurnRow) -> None:
-    """Let a decision whose coordinator has moved wait for the group's next round, which may know why."""
-    waits = any(stopped.row.decision == row.decision for stopped in state.stopped)
-    if not waits and newest_epoch(row.causes or ()) >= 0:
-        state.await_round(row, {})
-
-
 def close_cost(
-    state: GroupState,
-    rows: Rows,
-    observation: GroupObservation | None = None,
-    following: MembershipRecord | None = None,
+    state: GroupState, rows: Rows, *, at_round: bool = False, following: MembershipRecord | None = None
 ) -> None:
-    """Write a further revision of each rebalance of which more is known now.
+    """Write a further revision of the newest rebalance, once the time without an owner is known.
 
-    Each kind knows when the time without an owner is known (`classic/cost.py`, `modern/pauses.py`). What arrived
-    meanwhile is known at the group's next round.
+    Each kind knows when that is (`classic/cost.py`, `modern/pauses.py`).
 
     Args:
         state: The group's state, before this round's lag is judged.
         rows: Rows are appended here.
-        observation: The round that is judged now; None at other boundaries.
+        at_round: A round is judged now.
         following: The membership record that is processed next; None at other boundaries.
     """
-    revised = [kept.next_revision(at_round=observation is not None, following=following) for kept in state.kinds]
-    told = {row.decision: row for row in revised if row is not None}
-    if observation is not None and state.stopped:
-        state.stopped = _told_by_round(state, observation, told)
-    if not told:
-        return
-    rows.rebalance_churn.extend(told.values())
-    # The next revision of a row begins with what is known now.
-    for waiting in (*state.stopped, *(kept.cost for kept in state.kinds)):
-        if waiting is not None and waiting.row is not None:
-            waiting.row = told.get(waiting.row.decision, waiting.row)
-
-
-def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[int, ChurnRow]) -> list[Stopped]:
-    """Put the rows that a round completes into `told`.
-
-    Returns:
-        What goes on waiting: decisions whose coordinator had moved after the round looked who it was.
-    """
-    newest = state.newest_round
-    waiting: list[Stopped] = []
-    for stopped in state.stopped:
-        causes = stopped.row.causes or ()
-        reasons = moved_by_brokers(causes, observation.coordinator_moves)
-        row = told.get(stopped.row.decision)
-        if stopped.stops or reasons != causes:
-            row = row or msgspec.structs.replace(stopped.row, revision=stopped.row.revision + 1)
-            row = msgspec.structs.replace(row, causes=reasons)
-            if stopped.stops:
-                least, most, reason = bounds(stopped, state.partitions, newest, observation)
-                row = msgspec.structs.replace(
-                    row, records_delayed_min=least, records_delayed_max=most, records_delayed_reason=reason
-                )
-            told[row.decision] = row
-        if 0 <= observation.coordinator_epoch < newest_epoch(causes):
-            waiting.append(Stopped(row or stopped.row, {}))
-    return waiting
+    revised = [kept.next_revision(at_round=at_round, following=following) for kept in state.kinds]
+    rows.rebalance_churn.extend(row for row in revised if row is not None)
 
 
 def note_compacted(state: GroupState, stretch: Compacted, context: Context) -> None:  # noqa: ARG001
@@ -145,7 +93,6 @@ def note_compacted(state: GroupState, stretch: Compacted, context: Context) -> N
         return
     for kept in state.kinds:
         kept.forget_before()
-    state.stopped = []
     void_window(state.load)
     for partitions in state.partitions.values():
         for known in partitions.values():

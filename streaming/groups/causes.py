@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple, get_args
 
 from streaming.groups.rows import Cause
-from streaming.records import CoordinatorMove
 from streaming.terminal import counted
 
 CauseWord = Literal[
@@ -114,49 +112,6 @@ def coordinator_moved(before: int, after: int) -> list[Cause]:
     return [cause("coordinator_moved", evidence, before=str(before), after=str(after))]
 
 
-def moved_by_brokers(causes: tuple[Cause, ...], moves: Sequence[CoordinatorMove]) -> tuple[Cause, ...]:
-    """The causes of a decision with the reason why its coordinator moved, if rounds saw one.
-
-    Args:
-        causes: The causes so far.
-        moves: Moves that rounds have seen, the oldest first. Only those between the leader epochs of the previous
-            decision and of this one count.
-
-    Returns:
-        The causes with `broker_down` and `broker_up` in place of `coordinator_moved`; the same value if no round has
-        seen a reason.
-    """
-    moved = next((one for one in causes if one.cause == "coordinator_moved"), None)
-    if moved is None or moved.before is None or moved.after is None:
-        return causes
-    first, last = int(moved.before), int(moved.after)
-    found = []
-    for move in moves:
-        if not first <= move.epoch_before < move.epoch_after <= last:
-            continue
-        nodes = {"before": str(move.before), "after": str(move.after)}
-        epochs = f"leader epoch {move.epoch_before} to {move.epoch_after}"
-        if move.gone_round is not None:
-            evidence = (
-                f"broker {move.before} coordinated the group, and round {move.gone_round} did not have it any more; "
-                f"broker {move.after} took over ({epochs})"
-            )
-            found.append(cause("broker_down", evidence, **nodes))
-        elif move.back_since is not None:
-            evidence = (
-                f"broker {move.after} is in the rounds since {_utc(move.back_since)} and took over from broker "
-                f"{move.before}, which was up ({epochs})"
-            )
-            found.append(cause("broker_up", evidence, **nodes))
-    return causes_in_order([*(one for one in causes if one is not moved), *found]) if found else causes
-
-
-def newest_epoch(causes: tuple[Cause, ...]) -> int:
-    """Leader epoch at a decision whose coordinator moved for a reason that is not known; -1 for any other."""
-    moved = next((one for one in causes if one.cause == "coordinator_moved"), None)
-    return -1 if moved is None or moved.after is None else int(moved.after)
-
-
 def causes_in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     """Causes in the order of `CAUSES`; those of one kind stay as they are."""
     return tuple(sorted(causes, key=lambda found: CAUSES.index(found.cause)))
@@ -181,10 +136,6 @@ def subscription_changes(before: dict[str, frozenset[str]], after: dict[str, fro
     return [
         TopicChange(topic, str(first[topic]), str(second[topic]), tuple(members)) for topic, members in changed.items()
     ]
-
-
-def _utc(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _shown(members: Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,9 @@ from streaming.times import day_of
 MOST: Final = 2**63 - 1
 """The tables hold int64, and so does the state."""
 
+MOST_MS: Final = 2**53
+"""Limit of sums of times, ms. Anyone with write access to the log can write absurd timestamps."""
+
 
 class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
     """One partition whose owner is not the expected one."""
@@ -138,12 +141,15 @@ class ChurnRow(_OfDecision, frozen=True, array_like=True, forbid_unknown_fields=
     causes: tuple[Cause, ...] | None = None
     rebalance_protocol: str | None = None
     partitions_stopped_unmoved: int | None = None
-    records_delayed_min: int | None = None
-    records_delayed_max: int | None = None
-    records_delayed_reason: str | None = None
     decided_time_min: int | None = None
     decided_time_max: int | None = None
-    preparing_since: int | None = None
+
+
+def with_seconds(row: ChurnRow, least: int | None, most: int | None) -> ChurnRow:
+    """The row with these bounds of the time without an owner, ms; None leaves one as it is."""
+    low = row.unassigned_partition_seconds_min if least is None else round(min(MOST_MS, least) / 1000, 3)
+    high = row.unassigned_partition_seconds_max if most is None else max(low or 0.0, round(most / 1000, 3))
+    return msgspec.structs.replace(row, unassigned_partition_seconds_min=low, unassigned_partition_seconds_max=high)
 
 
 class DriftRow(_OfDecision, frozen=True, array_like=True):

@@ -14,11 +14,10 @@ import msgspec
 
 from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
-from streaming.groups.delayed import WAITING_MAX, Stop, Stopped
 from streaming.groups.lag.state import DeletedOffsets, PartitionState, RoundTimes
 from streaming.groups.modern.group import ModernState
 from streaming.groups.rocketmq.state import RocketMQState
-from streaming.groups.rows import ChurnRow, HotPartition
+from streaming.groups.rows import HotPartition
 from streaming.records import LOG, CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
@@ -224,7 +223,6 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         rebalances: When it has rebalanced; None before the first time.
         uncommitted: Since when it owns partitions without committing; None if it commits, or owns none.
         load: Its rates and their window; None before the first round.
-        stopped: Rebalances that wait for what the next round shows, oldest first (`delayed.py`).
         source: Where the group is read from: "log", or how it is seen in rounds.
         seen: The looks at a group that is only seen in rounds; None for one whose log is read.
         rocketmq: What only RocketMQ's groups have; None for Kafka's.
@@ -253,7 +251,6 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     rebalances: Rebalances | None = None
     uncommitted: Uncommitted | None = None
     load: LoadState | None = None
-    stopped: list[Stopped] = []
     source: str = LOG
     seen: SeenState | None = None
     rocketmq: RocketMQState | None = None
@@ -265,11 +262,6 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         if classic.current is None or classic.tombstoned is not None or self.modern.lives:
             return None
         return classic.current.record
-
-    def await_round(self, row: ChurnRow, stops: dict[str, dict[int, Stop]]) -> None:
-        """Let a rebalance wait for what the group's next round shows (`Stopped`)."""
-        self.stopped.append(Stopped(row, stops))
-        del self.stopped[:-WAITING_MAX]
 
     @property
     def members_known(self) -> bool:

@@ -80,10 +80,7 @@ summed AS (
     CASE WHEN has_counts THEN sum(partitions_stopped_unmoved) END AS partitions_stopped_unmoved,
     CASE WHEN has_counts THEN sum(partitions_stopped_unmoved_unknown) END AS partitions_stopped_unmoved_unknown,
     CASE WHEN has_counts THEN sum(members_beyond_partitions_seconds ORDER BY hour) END AS members_beyond_partitions_seconds,
-    CASE WHEN has_counts THEN max(members_beyond_partitions_max) END AS members_beyond_partitions_max,
-    CASE WHEN bool_and(records_delayed_min IS NOT NULL) THEN sum(records_delayed_min) END AS records_delayed_min,
-    CASE WHEN bool_and(records_delayed_max IS NOT NULL) THEN sum(records_delayed_max) END AS records_delayed_max,
-    CASE WHEN bool_and(records_delayed_unknown IS NOT NULL) THEN sum(records_delayed_unknown) END AS records_delayed_unknown
+    CASE WHEN has_counts THEN max(members_beyond_partitions_max) END AS members_beyond_partitions_max
   FROM hours
   GROUP BY group_id
 )

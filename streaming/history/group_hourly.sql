@@ -93,10 +93,7 @@ churn AS (
     sum(unassigned_partition_seconds_max ORDER BY decision) FILTER (is_newest AND is_rebalance) AS unassigned_max,
     count(*) FILTER (is_newest AND is_rebalance AND unassigned_partition_seconds_max IS NULL) AS unbounded,
     sum(partitions_stopped_unmoved) FILTER (is_newest AND is_rebalance) AS stopped_unmoved,
-    count(*) FILTER (is_newest AND is_rebalance AND partitions_stopped_unmoved IS NULL) AS stopped_unmoved_unknown,
-    sum(records_delayed_min) FILTER (is_newest AND is_rebalance) AS delayed_min,
-    sum(records_delayed_max) FILTER (is_newest AND is_rebalance) AS delayed_max,
-    count(*) FILTER (is_newest AND is_rebalance AND records_delayed_max IS NULL) AS delayed_unbounded
+    count(*) FILTER (is_newest AND is_rebalance AND partitions_stopped_unmoved IS NULL) AS stopped_unmoved_unknown
   FROM in_churn
   GROUP BY group_id
 ),
@@ -183,10 +180,7 @@ SELECT
   coalesce(stopped_unmoved, 0) AS partitions_stopped_unmoved,
   coalesce(stopped_unmoved_unknown, 0) AS partitions_stopped_unmoved_unknown,
   coalesce(beyond_ms, 0) / 1000.0 AS members_beyond_partitions_seconds,
-  coalesce(beyond_max, 0) AS members_beyond_partitions_max,
-  coalesce(delayed_min, 0) AS records_delayed_min,
-  coalesce(delayed_max, 0) AS records_delayed_max,
-  coalesce(delayed_unbounded, 0) AS records_delayed_unknown
+  coalesce(beyond_max, 0) AS members_beyond_partitions_max
 FROM groups
 LEFT JOIN measured USING (group_id)
 LEFT JOIN reported AS r USING (group_id)

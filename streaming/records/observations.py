@@ -113,32 +113,6 @@ def pack_offsets(offsets: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(offsets)}q", *offsets)
 
 
-class CoordinatorMove(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A partition of the offsets log whose leader, the coordinator of its groups, was another broker than before.
-
-    Attributes:
-        before: Node id of its leader in the last round that saw the earlier leader epoch.
-        after: Node id of its leader in the first round that saw the later one.
-        epoch_before: The earlier leader epoch.
-        epoch_after: The later one.
-        gone_round: Number of the first round since then that did not have the broker `before`, if that was soon enough
-            for it to have led until it went; None if no round has missed it.
-        back_since: Time of the first round that had the broker `after` again, ms, if that was shortly before the move
-            and `before` was still up; else None.
-        partition: Partition of the offsets log.
-        time: Time of the round that saw the later epoch, ms.
-    """
-
-    before: int
-    after: int
-    epoch_before: int
-    epoch_after: int
-    gone_round: int | None = None
-    back_since: int | None = None
-    partition: int = -1
-    time: int = -1
-
-
 class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     """One group in one round.
 
@@ -162,16 +136,13 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         idle: The group is idle: until something moves, most rounds will not contain it (`streaming/probe/idle.py`).
         elapsed: Time from the first round that the query read to this one, ms: the sum of the steps between rounds,
             each limited to 0 to 3 intervals. Durations are differences of this, never of `time`: a wrong clock costs
-            one step. -1 when unknown, and in an event: the source adds it, as `closed`, `coordinator_moves` and
-            `coordinator_epoch`. Then `elapsed_time` is `time`.
+            one step. -1 when unknown, and in an event: the source adds it, as `closed`. Then `elapsed_time` is `time`.
         closed: Append time of the round's closing record, ms: everything in it was observed before. -1 when unknown.
         rested_since: Time of the first of the rounds before this one in which an idle group looked the same, ms; -1
             if it was not idle, or the probe does not report it.
         rested_until: Time of the last of them, the round before this one, ms; -1 likewise.
         seen: What the round saw of the group where its log is not read; then `log_partition` is -1 and `log_position`
             the round's number. None where the log is read.
-        coordinator_moves: How the group's coordinator moved in the last hour, the oldest first.
-        coordinator_epoch: Leader epoch of the group's log partition when the round asked who leads it; -1 when unknown.
         configured: What the settings say of the group; None where they say nothing.
     """
 
@@ -194,8 +165,6 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     rested_since: int = -1
     rested_until: int = -1
     seen: Seen | None = None
-    coordinator_moves: tuple[CoordinatorMove, ...] = ()
-    coordinator_epoch: int = -1
     configured: Configured | None = None
 
     @property

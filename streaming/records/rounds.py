@@ -3,7 +3,7 @@
 A round is one observation of the cluster. Its number is the offset of its opening record, its time the broker's append
 time of that record, so it depends on neither the probe's clock nor its memory. Events carry the number; a closing
 record confirms that all of them are acknowledged and gives their offsets. Every closing record is complete in itself:
-it says what was seen of brokers that are gone, and of coordinators that moved lately.
+it says what was seen of brokers that are gone.
 
 Times are ms since the epoch, UTC. Offsets are offsets of the monitored topic, positions are exclusive ends in the
 offsets log.
@@ -14,8 +14,6 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-
-from streaming.records.observations import CoordinatorMove
 
 LOG: Final = "log"
 """Source of groups that are read from the offsets log."""
@@ -114,22 +112,18 @@ class Broker(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Brokers(msgspec.Struct, frozen=True, omit_defaults=True):
     """The brokers in one round.
 
-    A group's coordinator is the broker that leads the group's partition of the offsets log, and each election of a
-    leader raises the partition's leader epoch, which the records in it carry, too. So a round that knows leaders and
-    epochs links a decision to the broker that coordinated it.
+    Each election of a leader raises a partition's leader epoch, so epochs tell which of two answers is the older one.
 
     Attributes:
         up: Those in the metadata, by node id.
         gone: Those that an earlier round had, for a day after they went, by node id.
         coordinators: Leader's node id and leader epoch per partition of the offsets log; empty where the log is not
             read, or the brokers do not report leader epochs (before 2.1).
-        moves: Coordinators that moved in the last hour, the oldest first.
     """
 
     up: tuple[Broker, ...]
     gone: tuple[Broker, ...] = ()
     coordinators: tuple[tuple[int, int], ...] = ()
-    moves: tuple[CoordinatorMove, ...] = ()
 
 
 class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
@@ -190,7 +184,7 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     def tells_news(self) -> bool:
         """Whether something moved, as far as the record shows: of groups, brokers, or what holds the log back."""
         brokers = self.brokers or Brokers(())
-        since = [*(broker.since for broker in (*brokers.up, *brokers.gone)), *(move.time for move in brokers.moves)]
+        since = [broker.since for broker in (*brokers.up, *brokers.gone)]
         return self.events != self.resting or bool(self.holds) or self.time in since
 
 

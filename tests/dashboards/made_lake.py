@@ -213,8 +213,7 @@ class MadeLake:
             partitions_moved=moved, partitions_moved_optimal=min(moved, 2),
             partitions_pending_handover=0, unassigned_partition_seconds_min=low, unassigned_partition_seconds_max=high,
             causes=[["member_joined", "not in the generation before", 1, [group.member_id(0)], None, None, None]],
-            rebalance_protocol="eager", partitions_stopped_unmoved=len(actual) - moved, records_delayed_min=3,
-            records_delayed_max=40,
+            rebalance_protocol="eager", partitions_stopped_unmoved=len(actual) - moved,
         )  # fmt: skip
         put(
             "drift", **head, round=number, round_time=ms, strategy=group.strategy, verdict=verdict, reason=group.reason,

@@ -268,9 +268,6 @@ def open_cost(row: ChurnRow) -> OpenCost:
         replaced=(ReplacedMember("i", "before", "after"),),
         partitions_pending_handover=1,
         unassigned_partition_seconds_max=1.0,
-        records_delayed_min=1,
-        records_delayed_max=2,
-        preparing_since=START,
     )
     return OpenCost(row, [NextOwner([(START, 1, True)], START + 5)], {"x": {0: 0}}, START, seen, 5)
 
@@ -284,7 +281,7 @@ def seen() -> Life:
     rows = life.take(first, second)
     life.state.classic.cost = open_cost(rows.rebalance_churn[-1])
     seen = RoundSpan(START, START + 1, 2)
-    life.state.classic.rounds = RebalanceRounds(seen, "Stable", seen.elapsed, seen, seen, seen)
+    life.state.classic.rounds = RebalanceRounds(seen, "Stable", seen.elapsed, seen)
     return life
 
 

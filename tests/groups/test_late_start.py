@@ -190,13 +190,3 @@ def test_a_decision_that_the_tables_know_keeps_its_incarnation_and_any_other_beg
     rows = [*life.rows.rebalance_churn, *life.rows.members, *life.rows.drift, *life.rows.group_health]
     assert {type(row).__name__ for row in rows} == {"ChurnRow", "MemberRow", "DriftRow", "GroupHealthRow"}
     assert {row.incarnation for row in rows} == {incarnation}
-
-
-def test_a_rebalance_that_waited_for_a_round_before_a_stretch_gets_no_bounds_from_the_one_behind_it() -> None:
-    life = Life.after(
-        make_record(5, even("x", 2, "a")), *(make_commit(6 + p, 90, topic="x", partition=p) for p in (0, 1))
-    )
-    life.take(make_observation(10, make_topic("x", 2)), make_record(13, even("x", 2, "a", "b"), generation=2))
-    life.take(Compacted(20, 40), make_observation(50, make_topic("x", 2, end=900)))
-    told = [row.records_delayed_reason for row in life.rows.rebalance_churn if row.decision == 13]
-    assert told == ["no_round"]

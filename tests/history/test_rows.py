@@ -191,25 +191,6 @@ def test_rebalances_count_by_protocol_and_by_each_of_their_causes_once() -> None
     assert (row["partitions_stopped_unmoved"], row["partitions_stopped_unmoved_unknown"]) == (7, 1)
 
 
-def test_delayed_records_are_summed_where_they_are_known_and_the_other_rebalances_counted() -> None:
-    told = [decision(n, records_delayed_min=n, records_delayed_max=10 * n) for n in (1, 2)]
-    other = decision(4, kind="became_empty")
-    row = groups([], churn=[*told, other])["g"]
-    assert (row["records_delayed_min"], row["records_delayed_max"], row["records_delayed_unknown"]) == (3, 30, 0)
-    row = groups([], churn=[*told, decision(3)])["g"]
-    assert (row["records_delayed_min"], row["records_delayed_max"], row["records_delayed_unknown"]) == (3, 30, 1)
-
-
-def test_a_day_sums_delayed_records_only_where_each_hour_has_them() -> None:
-    hour = {"group_id": "g", "hour": START_MS, "event_date": START_MS // 86_400_000, "source_rows": 1}
-    told = {**hour, "records_delayed_min": 1, "records_delayed_max": 5, "records_delayed_unknown": 1}
-    for other, expected in ((told, (2, 10, 2)), (hour, (None, None, None))):
-        hours = rows_of("group_hourly", [told, {**other, "hour": START_MS + HOUR_MS}])
-        (day,) = group_days(ds.dataset(hours), "c", HOUR.date()).to_pylist()
-        found = day["records_delayed_min"], day["records_delayed_max"], day["records_delayed_unknown"]
-        assert found == expected
-
-
 def test_a_day_with_an_hour_of_an_older_release_has_no_counts_by_cause() -> None:
     hour = {
         "group_id": "g", "hour": START_MS, "event_date": START_MS // 86_400_000, "source_rows": 1,

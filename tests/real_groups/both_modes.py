@@ -18,7 +18,7 @@ ONLY_THE_LOG: Final[Mapping[str, frozenset[str]]] = {
         {
             *("log_partition", "generation", "previous_generation", "generations_skipped", "leader", "follows"),
             *("join_completed_time", "unassigned_partition_seconds_min", "unassigned_partition_seconds_max"),
-            *("partitions_stopped_unmoved", "records_delayed_min", "records_delayed_max"),
+            "partitions_stopped_unmoved",
         }
     ),
     "drift": frozenset({"log_partition", "generation"}),
@@ -34,7 +34,7 @@ _OWN: Final[Mapping[str, frozenset[str]]] = {
     "rebalance_churn": frozenset(
         {
             *("cluster", "decision", "source", "record_time", "event_date", "revision", "incarnation", "causes"),
-            *("records_delayed_reason", "decided_time_min", "decided_time_max", "partitions_moved_optimal"),
+            *("decided_time_min", "decided_time_max", "partitions_moved_optimal"),
         }
     ),
     "drift": frozenset(

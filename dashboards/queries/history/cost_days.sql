@@ -13,10 +13,7 @@ SELECT cluster, group_id, max(event_date) AS newest, CAST(sum(decisions) AS BIGI
   CASE WHEN sum(CASE WHEN rebalances > 0 AND unassigned_partition_seconds_max IS NULL THEN 1 ELSE 0 END) = 0
     THEN sum(unassigned_partition_seconds_max) END AS unassigned_partition_seconds_max,
   CAST(sum(partitions_stopped_unmoved) AS BIGINT) AS partitions_stopped_unmoved,
-  CAST(sum(coalesce(partitions_stopped_unmoved_unknown, rebalances)) AS BIGINT) AS stopped_unknown,
-  CAST(sum(records_delayed_min) AS BIGINT) AS records_delayed_min,
-  CASE WHEN sum(CASE WHEN rebalances > 0 AND records_delayed_max IS NULL THEN 1 ELSE 0 END) = 0
-    THEN CAST(sum(records_delayed_max) AS BIGINT) END AS records_delayed_max
+  CAST(sum(coalesce(partitions_stopped_unmoved_unknown, rebalances)) AS BIGINT) AS stopped_unknown
 FROM group_daily
 WHERE event_date >= CAST(:since AS DATE) AND event_date < CAST(:until AS DATE)
   AND (:cluster IS NULL OR cluster = :cluster)

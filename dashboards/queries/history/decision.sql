@@ -27,9 +27,8 @@ verdicts AS (
 SELECT c.cluster, c.group_id, c.decision, c.record_time, c.kind, c.incarnation, c.generation, c.previous_generation,
   c.generations_skipped, c.follows, c.protocol_type, c.strategy, c.leader, c.members, c.partitions, c.joined, c.left,
   c.replaced, c.partitions_moved, c.partitions_moved_optimal, c.partitions_pending_handover,
-  c.unassigned_partition_seconds_min, c.unassigned_partition_seconds_max, c.preparing_since, c.causes, c.rebalance_protocol,
-  c.join_completed_time, c.decided_time_min, c.decided_time_max, c.records_delayed_min, c.records_delayed_max,
-  c.records_delayed_reason, c.partitions_stopped_unmoved,
+  c.unassigned_partition_seconds_min, c.unassigned_partition_seconds_max, c.causes, c.rebalance_protocol,
+  c.join_completed_time, c.decided_time_min, c.decided_time_max, c.partitions_stopped_unmoved,
   d.verdict, d.basis, coalesce(d.own_verdict, d.verdict) AS own_verdict, d.reason, d.expected_strategy, d.matching_library, d.nearest_library, d.nearest_differing, d.drifted_in_all AS drifted_count, d.all_drifted AS drifted_partitions,
   (SELECT max(decision) FROM decisions WHERE decision < :decision) AS previous_decision,
   (SELECT min(decision) FROM decisions WHERE decision > :decision) AS next_decision

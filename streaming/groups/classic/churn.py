@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from assignors import AssignorError, optimal_moves
-from streaming.groups.boundaries import await_reason, reach_record
+from streaming.groups.boundaries import reach_record
 from streaming.groups.classic.before import Past, departures, past_of, replaced_members
 from streaming.groups.classic.causes import Change, classic_causes, topics_shown
 from streaming.groups.classic.cost import EAGER, note_state, open_cost, rebalance_protocol, stopped_unmoved
@@ -65,7 +65,6 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
     is_static = any(member.group_instance_id is not None for member in record.members)
     if not past.compacted or past.before is not None or not is_static:
         context.rows.rebalance_churn.append(row)
-        await_reason(state, row)
     state.classic.rounds = None
     write_members(state, record, past.incarnation, context)
     _hand_to_verdicts(state, record, past, change, context)
@@ -199,7 +198,6 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
     state.rebalances = None
     if state.elapsed < 0:
         state.classic.waiting = []
-        state.stopped = []
         left = {
             topic: {partition: known for partition, known in partitions.items() if known.committed >= 0}
             for topic, partitions in state.partitions.items()

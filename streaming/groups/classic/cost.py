@@ -9,8 +9,6 @@ the time begins **at the latest**
 
 - at the end of the join phase (`currentStateTimestamp`): eager members give everything up before they join, and a
   cooperative member reports what it still owns (KIP-429);
-- for eager members, at the first round that saw `CompletingRebalance`, if a later round came before the decision: all
-  members had joined a generation, and the only assignment since is the decision's;
 
 and **at the earliest**
 
@@ -28,13 +26,11 @@ It ends **at the earliest** at the record of the decision, because the coordinat
 - at the first commit in the new generation of what the member got, for which it must have read its assignment;
 - when the next join phase completed: by then the member had what it was to have, or never got it.
 
-In `PreparingRebalance` a member that has not joined again may go on, and no API tells which have. So that time is in
-the upper bound only, and the row says since when (`preparing_since`).
+While members are awaited, one that has not joined again may go on, and no API tells which have. So that time is in the
+upper bound only.
 
 Times of records are compared with times of records, and rounds with rounds, never one with the other: they have
 different clocks, but one order. A bound that rounds give is the time between two of them.
-
-What arrived meanwhile the group's next round shows (`delayed.py`).
 """
 
 from __future__ import annotations
@@ -47,24 +43,9 @@ import msgspec
 
 from streaming.groups.classic.membership import Owners, owners_in
 from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSpan
-from streaming.groups.delayed import (
-    HANDOVER_PENDING,
-    MOST_MS,
-    NO_COMMIT,
-    NO_ROUND,
-    OWNERS_UNKNOWN,
-    SEEN_ONLY,
-    STRATEGY_UNKNOWN,
-    Stop,
-    arrived_before,
-    with_seconds,
-)
-from streaming.groups.rows import ChurnRow
+from streaming.groups.rows import MOST_MS, ChurnRow, with_seconds
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, MembershipRecord
-
-_PREPARING: Final = "PreparingRebalance"
-_COMPLETING: Final = "CompletingRebalance"
 
 _OWNED_SINCE: Final = 1
 """The first version of a subscription that has the owned partitions (KIP-429)."""
@@ -125,43 +106,22 @@ def open_cost(
 
     For an unknown strategy the lower bound counts only partitions with another owner, and there is no upper bound. Nor
     is there one where members gave up a partition before they joined and nobody got it, although somebody subscribes to
-    its topic. In the first half of a cooperative rebalance members still own what they are to hand over.
-
-    What arrived meanwhile waits for the next round (`GroupState.stopped`); until then the row says why it is not known.
-    None of this is known for a decision that was only seen.
+    its topic. In the first half of a cooperative rebalance members still own what they are to hand over. None of this
+    is known for a decision that was only seen.
     """
     if record.seen or was is None or after is None:
-        return msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY if record.seen else OWNERS_UNKNOWN), None
+        return row, None
     protocols = {record.protocol, before.protocol} if before.members else {record.protocol}
     eager = protocols <= EAGER
     is_known = eager or protocols <= _COOPERATIVE
     affected = _affected_partitions(was, after, record, eager=eager, known=is_known)
-    unbounded = None if is_known else STRATEGY_UNKNOWN
-    if is_known and _leaves_out(state, was, after, record):
-        unbounded = HANDOVER_PENDING
+    is_bounded = is_known and not _leaves_out(state, was, after, record)
     if not affected:
-        if was and unbounded is not None:
-            return msgspec.structs.replace(row, records_delayed_reason=unbounded), None
-        row = with_seconds(row, 0, 0)
-        if row.partitions_pending_handover:
-            return msgspec.structs.replace(row, records_delayed_reason=HANDOVER_PENDING), None
-        return msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0), None
-    stops = _stops(state, affected, record) if unbounded is None else None
-    rounds = state.classic.rounds
-    preparing = rounds.preparing if rounds is not None else None
-    row = msgspec.structs.replace(
-        row,
-        records_delayed_reason=unbounded or (NO_COMMIT if stops is None else NO_ROUND),
-        preparing_since=None if preparing is None else preparing.opened,
-    )
-    least = _least_ms(record, rounds, eager=eager)
-    if least is not None:
+        return row if was and not is_bounded else with_seconds(row, 0, 0), None
+    if record.state_time >= 0:
+        least = min(MOST_MS, max(0, record.record_time - record.state_time))
         row = with_seconds(row, least * len(set(affected) - _kept(record)), None)
-    if unbounded is not None:
-        return row, None
-    if stops is not None:
-        state.await_round(row, stops)
-    return row, _await_owners(state, row, affected, was, after, before, record, eager=eager)
+    return row, _await_owners(state, row, affected, was, after, before, record, eager=eager) if is_bounded else None
 
 
 def _leaves_out(state: GroupState, was: Owners, after: Owners, record: MembershipRecord) -> bool:
@@ -175,20 +135,6 @@ def _leaves_out(state: GroupState, was: Owners, after: Owners, record: Membershi
         partition < counts.get(topic, partition + 1) and (subscribed is None or topic in subscribed)
         for topic, partition in was.keys() - after.keys() - _kept(record)
     )
-
-
-def _stops(
-    state: GroupState, affected: Collection[tuple[str, int]], record: MembershipRecord
-) -> dict[str, dict[int, Stop]] | None:
-    """The partitions that a decision gives an owner again; None if one of them has no commit from before."""
-    stops: dict[str, dict[int, Stop]] = {}
-    newest = state.newest_round
-    for topic, partition in affected:
-        arrived = arrived_before(state.partitions.get(topic, {}).get(partition), newest)
-        if arrived is None:
-            return None
-        stops.setdefault(topic, {})[partition] = Stop(arrived, record.state_time, record.record_time)
-    return stops
 
 
 def _kept(record: MembershipRecord) -> frozenset[tuple[str, int]]:
@@ -216,15 +162,6 @@ def _affected_partitions(
         if partition in was
         and (eager or was[partition] != owner or (known and owner in reports and partition not in reported))
     ]
-
-
-def _least_ms(record: MembershipRecord, rounds: RebalanceRounds | None, *, eager: bool) -> int | None:
-    """The time that each partition which was not kept had no owner for certain, ms; None where nothing is certain."""
-    proven = [max(0, record.record_time - record.state_time)] if record.state_time >= 0 else []
-    if eager and rounds is not None and (first := rounds.completing) is not None and first.closed >= 0:
-        since_closed = rounds.newest.elapsed - first.elapsed - (first.closed - first.opened)
-        proven.append(max(0, min(rounds.newest.opened - first.closed, since_closed)))
-    return min(MOST_MS, max(proven)) if proven else None
 
 
 def _await_owners(
@@ -277,15 +214,8 @@ def note_state(state: GroupState, observation: GroupObservation) -> None:
     if rounds is None:
         classic.rounds = RebalanceRounds(now, observation.state, now.elapsed)
         return
-    if rounds.state == _PREPARING:
-        if rounds.preparing is None and rounds.completing is None:
-            rounds.preparing = rounds.newest
-    elif rounds.state == _COMPLETING:
-        rounds.completing = rounds.completing or rounds.newest
-    else:
-        rounds.preparing = rounds.completing = None
-        if rounds.state == "Stable":
-            rounds.stable = rounds.newest
+    if rounds.state == "Stable":
+        rounds.stable = rounds.newest
     rounds.newest, rounds.state = now, observation.state
 
 

@@ -7,8 +7,7 @@ from typing import Final
 
 import msgspec
 
-from streaming.groups.delayed import MOST_MS, with_seconds
-from streaming.groups.rows import ChurnRow
+from streaming.groups.rows import MOST_MS, ChurnRow, with_seconds
 from streaming.groups.verdicts import StandingVerdict
 from streaming.records import CommitWindow, MembershipRecord
 
@@ -111,16 +110,12 @@ class RebalanceRounds(msgspec.Struct, array_like=True, forbid_unknown_fields=Tru
         state: The state that it saw.
         first: Elapsed time at the first of the rounds, ms.
         stable: The last one before it that saw `Stable`; None if none did.
-        preparing: After that, the first one that saw `PreparingRebalance` before any saw `CompletingRebalance`.
-        completing: After that, the first one that saw `CompletingRebalance`.
     """
 
     newest: RoundSpan
     state: str | None
     first: int
     stable: RoundSpan | None = None
-    preparing: RoundSpan | None = None
-    completing: RoundSpan | None = None
 
 
 class NextOwner(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

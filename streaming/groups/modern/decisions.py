@@ -7,16 +7,13 @@ Member rows wait for topic names (`members.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 import msgspec
 
 from assignors import from_topics, moves
-from streaming.groups.boundaries import await_reason
 from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context, of_record
-from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, arrived_before
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.modern.causes import modern_causes
 from streaming.groups.modern.consumer_group import replay
@@ -29,7 +26,7 @@ from streaming.groups.modern.members import (
     topic_names,
     write_modern_members,
 )
-from streaming.groups.modern.pauses import Arrived, Pauses, id_partitions
+from streaming.groups.modern.pauses import Pauses, id_partitions
 from streaming.groups.modern.recompute import least_moves_of_target, moves_of_target
 from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember
@@ -92,13 +89,9 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     modern.group, word = replay(modern.group, item, born=upgraded)
     if owner is not None and modern.group is not None and not (context.is_seen or modern.unreadable):
         modern.cost = modern.cost or Pauses()
-        told = modern.cost.shift(item, owned, modern.group.currents.get(owner), _arrived(state))
+        told = modern.cost.shift(item, owned, modern.group.currents.get(owner))
         if told is not None:
             context.rows.rebalance_churn.append(told)
-            for stopped in state.stopped:
-                if stopped.row.decision == told.decision:
-                    stopped.row = told
-            _await_round(state, modern.cost, told)
     if upgraded and modern.group is not None and classic.current is not None:
         modern.group.before.members = {m.member_id: m.group_instance_id for m in classic.current.record.members}
         modern.upgraded = True
@@ -117,10 +110,8 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         state.modern = ModernState(ended=None if was_empty else word.record, waiting=modern.waiting)
         classic.handed_over = handed_over
         state.rebalances = state.uncommitted = None
-        if state.elapsed < 0:
-            state.stopped = []  # no round has shown the group, so none will tell of it
-            if was_empty:
-                state.modern.waiting = []
+        if state.elapsed < 0 and was_empty:
+            state.modern.waiting = []
 
 
 def _decide(state: GroupState, decision: ModernDecision, was: Before | None, context: Context) -> None:
@@ -152,12 +143,7 @@ def _decide(state: GroupState, decision: ModernDecision, was: Before | None, con
         # For a decision partly removed by compaction, even the number of members would be a guess.
         count_rebalance(state, decision.record_time)
         row = _churn_row(state, decision, was, before, moved, names, context)
-        if context.is_seen:
-            row = msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY)
-        else:
-            row = _open_pauses(state, decision, row)
-        context.rows.rebalance_churn.append(row)
-        await_reason(state, row)
+        context.rows.rebalance_churn.append(row if context.is_seen else _open_pauses(state, decision, row))
     else:
         modern.cost = None
     modern.epoch = decision.epoch
@@ -210,30 +196,8 @@ def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> 
         return row
     if decision.before is None or not decision.exact:
         modern.cost = None  # the current owners may be unknown as well
-        return msgspec.structs.replace(row, records_delayed_reason=OWNERS_UNKNOWN)
-    return modern.cost.begin(row, decision.before, decision.targets, modern.group.currents, _arrived(state))
-
-
-def _arrived(state: GroupState) -> Arrived:
-    """Tells the offset below which all records had arrived by a partition's last commit; None if unknown."""
-
-    @cache
-    def names() -> dict[str, str]:
-        return topic_names(state)
-
-    def arrived(topic_id: str, partition: int) -> int | None:
-        known = state.partitions.get(names().get(topic_id, ""), {}).get(partition)
-        return arrived_before(known, state.newest_round)
-
-    return arrived
-
-
-def _await_round(state: GroupState, pauses: Pauses, row: ChurnRow) -> None:
-    """Let a decision whose partitions all have their next owner wait for the next round."""
-    names = topic_names(state)
-    if row.records_delayed_reason == NO_ROUND and names.keys() >= pauses.stops.keys():
-        stops = {names[i]: {p: stop for p, stop in of.items() if stop} for i, of in pauses.stops.items()}
-        state.await_round(row, stops)
+        return row
+    return modern.cost.begin(row, decision.before, decision.targets, modern.group.currents)
 
 
 def _churn_row(

@@ -14,12 +14,11 @@ A pause counts for the decision during which it ends. The next decision drops al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from streaming.groups.delayed import HANDOVER_PENDING, MOST_MS, NO_COMMIT, NO_ROUND, Stop, with_seconds
-from streaming.groups.rows import ChurnRow
+from streaming.groups.rows import MOST_MS, ChurnRow, with_seconds
 from streaming.records import CommitWindow, CurrentAssignment, IdPartitions, ModernInput
 
 _IdPartition = tuple[str, int]
@@ -47,18 +46,12 @@ class Pause(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         taken: Time of the record in which the next owner has it, ms; -1 until then.
         taken_record: Log offset of that record.
         since: Start of the upper bound, ms; -1 while unknown.
-        arrived: Records below this offset had arrived when it was given up; -1 while unknown.
     """
 
     given: RevokedPartition | None
     taken: int = -1
     taken_record: int = -1
     since: int = -1
-    arrived: int = -1
-
-
-Arrived = Callable[[str, int], int | None]
-"""As `delayed.arrived_before`, by topic id and partition."""
 
 
 class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -71,8 +64,6 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         untaken: Number of those that the next owner does not have yet.
         least_ms: Sum of the lower bounds, ms.
         most_ms: Sum of the upper bounds, ms; -1 if one of them cannot be known.
-        stops: Partitions that the next owner has, by topic id and partition (`delayed.py`); None as a value where it is
-            not known what had arrived before.
     """
 
     free: dict[str, dict[int, RevokedPartition]] = {}
@@ -81,7 +72,6 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     untaken: int = 0
     least_ms: int = 0
     most_ms: int = 0
-    stops: dict[str, dict[int, Stop | None]] = {}
 
     def begin(
         self,
@@ -89,7 +79,6 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         before: Mapping[str, IdPartitions],
         targets: Mapping[str, IdPartitions],
         currents: Mapping[str, CurrentAssignment],
-        arrived: Arrived,
     ) -> ChurnRow:
         """Start tracking the partitions that a new target moves.
 
@@ -98,10 +87,9 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             before: The previous targets; partitions without an owner there are not tracked.
             targets: The new targets.
             currents: What the members own now.
-            arrived: What had arrived by a partition's last commit.
 
         Returns:
-            The row, with all bounds 0 if every partition that had an owner is already with its new one.
+            The row, with both bounds 0 if every partition that had an owner is already with its new one.
         """
         self.forget()
         # What is in no target any more (its topic was deleted, say) is nobody's next.
@@ -122,19 +110,16 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
                 if (topic_id, number) in had and owned.get((topic_id, number)) != name:
                     given = self.free.get(topic_id, {}).get(number)
                     pause = Pause(given, since=given.since if given else -1)
-                    pause.arrived = _known(arrived(topic_id, number)) if given else -1
                     self.waiting.setdefault(topic_id, {})[number] = pause
                     self.untaken += 1
-        if not had:
-            return msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
         if not self.untaken:
-            return msgspec.structs.replace(with_seconds(row, 0, 0), records_delayed_min=0, records_delayed_max=0)
-        self.row = row = msgspec.structs.replace(row, records_delayed_reason=HANDOVER_PENDING)
+            return with_seconds(row, 0, 0) if had else row
+        self.row = row
         return row
 
     def forget(self) -> None:
         """Stop tracking the newest decision's open self."""
-        self.row, self.waiting, self.stops = None, {}, {}
+        self.row, self.waiting = None, {}
         self.untaken = self.least_ms = self.most_ms = 0
 
     def shift(
@@ -142,7 +127,6 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         item: ModernInput,
         before: CurrentAssignment | None,
         after: CurrentAssignment | None,
-        arrived: Arrived,
     ) -> ChurnRow | None:
         """Process a change of what a member owns.
 
@@ -150,11 +134,9 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             item: The record of the change.
             before: What the member owned until then.
             after: What it owns now.
-            arrived: What had arrived by a partition's last commit.
 
         Returns:
             The decision's row with the lower bound, once the last partition has reached its next owner; None otherwise.
-            What `self.stops` has then waits for a round, unless the row says why not.
         """
         had, has = set(_owned(before)), set(_owned(after))
         revoking = set(id_partitions(before.revoking)) if before is not None else set()
@@ -167,7 +149,6 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             pause = self.waiting.get(topic_id, {}).get(number)
             if pause is not None and pause.taken < 0:
                 pause.given, pause.since = given, given.since
-                pause.arrived = _known(arrived(topic_id, number))
         for topic_id, number in has - had:
             of_topic = self.free.get(topic_id, {})
             of_topic.pop(number, None)
@@ -177,23 +158,16 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             if pause is not None and pause.taken < 0:
                 pause.taken, pause.taken_record = item.record_time, item.record
                 self.untaken -= 1
-                stops = self.stops.setdefault(topic_id, {})
-                stops[number] = None
                 if pause.given is None:
                     self.most_ms = -1  # according to the log, two members owned it at once
                 else:
-                    if pause.arrived >= 0:
-                        stops[number] = Stop(pause.arrived, pause.given.time, item.record_time)
                     self.least_ms = min(MOST_MS, self.least_ms + max(0, item.record_time - pause.given.time))
         if self.row is None or self.untaken or had == has:
             return None
         if self.row.unassigned_partition_seconds_min is not None:
             return None
-        self.row = msgspec.structs.replace(
-            with_seconds(self.row, self.least_ms, None),
-            revision=self.row.revision + 1,
-            records_delayed_reason=NO_COMMIT if any(None in of.values() for of in self.stops.values()) else NO_ROUND,
-        )
+        revised = msgspec.structs.replace(self.row, revision=self.row.revision + 1)
+        self.row = with_seconds(revised, self.least_ms, None)
         return self.row
 
     def note_commit(self, window: CommitWindow, topic_id: str | None, last_commit: int) -> None:
@@ -245,10 +219,6 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 def id_partitions(partitions: IdPartitions) -> Iterator[_IdPartition]:
     """Topic id and number of each partition."""
     return ((topic_id, number) for topic_id, numbers in partitions for number in numbers)
-
-
-def _known(arrived: int | None) -> int:
-    return -1 if arrived is None else arrived
 
 
 def _owned(current: CurrentAssignment | None) -> Iterator[_IdPartition]:

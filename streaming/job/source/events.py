@@ -2,7 +2,7 @@
 
 An event counts if its round is one of the batch's rounds and its offset is between that round's positions in its
 partition; all others are skipped, because their round never closed or was passed over. What it saw becomes the core's
-input with what only the source knows: the round's number, how much time has passed, how coordinators moved. Pure.
+input with what only the source knows: the round's number, how much time has passed. Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from streaming.record_batches import Record
 from streaming.records import (
     ClosedRound,
     ClusterTopicObservation,
-    CoordinatorMove,
     GroupObservation,
     RocketMQObservation,
     Window,
@@ -58,15 +57,6 @@ class EventRound:
     first: int
     end: int
 
-    def moves(self, partition: int) -> tuple[CoordinatorMove, ...]:
-        """How the coordinator of a partition of the offsets log moved lately."""
-        brokers = self.taken.closed.brokers
-        return () if brokers is None else tuple([move for move in brokers.moves if move.partition == partition])
-
-    def epoch(self, partition: int) -> int:
-        """Leader epoch of a partition of the offsets log; -1 when unknown."""
-        brokers = self.taken.closed.brokers
-        return brokers.coordinators[partition][1] if brokers is not None and brokers.coordinators else -1
 
 
 def event_rounds(taken: Iterable[ClosedRound], partition: int) -> tuple[EventRound, ...]:
@@ -186,13 +176,7 @@ class EventReader:
             placed = unplaced
             if log:
                 partition = partition_for(key, len(log), cluster_id)
-                placed = msgspec.structs.replace(
-                    saw,
-                    log_partition=partition,
-                    log_position=log[partition],
-                    coordinator_moves=current.moves(partition),
-                    coordinator_epoch=current.epoch(partition),
-                )
+                placed = msgspec.structs.replace(saw, log_partition=partition, log_position=log[partition])
             self._keep(key, placed)
 
     def _keep(self, group: str, saw: OfGroup) -> None:

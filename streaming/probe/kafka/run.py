@@ -120,13 +120,7 @@ class Probe(RoundsProbe[Memory]):
             configured=self._configured,
         )
         brokers = brokers_after(
-            memory.brokers,
-            log.metadata.hosts,
-            log.coordinators,
-            opened.number,
-            opened.time,
-            memory.time,
-            memory.outdated,
+            memory.brokers, log.metadata.hosts, log.coordinators, opened.time, memory.time, memory.outdated
         )
         outdated = memory.outdated + 1 if is_outdated(brokers, log.coordinators) else 0
         look = cluster.observe_groups(log, positions, memory, opened.time, deadline)

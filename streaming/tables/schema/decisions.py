@@ -108,7 +108,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "causes",
             CAUSES,
-            "What changed since the previous decision, with its evidence (causes.md): member_joined, member_left, member_silent, member_gone, static_replacement, subscription_changed, partitions_changed, metadata_stale, racks_changed, strategy_changed, handover, migration, rejoined, unfinished_generations, coordinator_moved, broker_down, broker_up, for RocketMQ also name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: subscribers, partitions, strategies, leader epochs, node ids. Empty for created",
+            "What changed since the previous decision, with its evidence (causes.md): member_joined, member_left, member_silent, member_gone, static_replacement, subscription_changed, partitions_changed, metadata_stale, racks_changed, strategy_changed, handover, migration, rejoined, unfinished_generations, coordinator_moved, for RocketMQ also broker_down, broker_up, name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: subscribers, partitions, strategies, leader epochs, brokers. Empty for created",
         ),
         Column(
             "rebalance_protocol",
@@ -121,21 +121,6 @@ REBALANCE_CHURN: Final = Table(
             "Partitions that kept their owner and were not read during an eager rebalance. 0 for cooperative and consumer; NULL where the protocol or the owners before are not known",
         ),
         Column(
-            "records_delayed_min",
-            LONG,
-            "Lower bound of the records that arrived while partitions that stopped for this rebalance (eager: all; else those that changed hands) had no owner. NULL with records_delayed_max",
-        ),
-        Column(
-            "records_delayed_max",
-            LONG,
-            "Upper bound of the same (verdicts.md says how). A revision at the group's next round; NULL as records_delayed_reason says",
-        ),
-        Column(
-            "records_delayed_reason",
-            STRING,
-            "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (eager or not), high_watermark_unknown, other_log (the topic was created again, or the commit lay beyond its end), seen_only (source is not log). NULL without a rebalance, too",
-        ),
-        Column(
             "decided_time_min",
             TIMESTAMP,
             "Where source is not log: made after this time, that of the last round that did not show it, UTC; others may have been made since then. NULL for source log, where no round had looked before, and where its clock was ahead",
@@ -144,11 +129,6 @@ REBALANCE_CHURN: Final = Table(
             "decided_time_max",
             TIMESTAMP,
             "Likewise: made before this time, when the round that showed it was closed, UTC. NULL for source log",
-        ),
-        Column(
-            "preparing_since",
-            TIMESTAMP,
-            "Time of the first round that saw this rebalance in PreparingRebalance, if a later one came before the decision, UTC: from then on only the upper bound of the time without an owner is known",
         ),
     ),
     key=("cluster", "group_id", "decision"),

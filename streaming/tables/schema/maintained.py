@@ -101,13 +101,6 @@ _OF_A_GROUP: Final = (
         "Time in which the group had more members than partitions",
     ),
     Column("members_beyond_partitions_max", INT, "Most such members; 0 for none"),
-    Column("records_delayed_min", LONG, "Sum of records_delayed_min where it is known: a lower bound"),
-    Column(
-        "records_delayed_max",
-        LONG,
-        "Sum of records_delayed_max where it is known: an upper bound without those in records_delayed_unknown",
-    ),
-    Column("records_delayed_unknown", INT, "Rebalances whose records_delayed_max is NULL"),
 )  # fmt: skip
 
 GROUP_HOURLY: Final = Table(

@@ -22,7 +22,6 @@ from tests.groups.build import (
     make_topic,
 )
 
-PENDING = "handover_pending"
 
 
 def committed(record: int) -> list[GroupInput]:
@@ -174,17 +173,16 @@ def rounds(*states: tuple[int, str]) -> list[GroupInput]:
     return [make_observation(at, state=state) for at, state in states]
 
 
-STABLE, PREPARING, COMPLETING = "Stable", "PreparingRebalance", "CompletingRebalance"
+STABLE, PREPARING = "Stable", "PreparingRebalance"
 
 
-def bounds_with(*between: GroupInput, members: GroupInput | None = None) -> tuple[float | None, ...]:
+def bounds_with(*between: GroupInput, members: GroupInput | None = None) -> tuple[float | None, float | None]:
     """Bounds of the rebalance at 60 after one at 5, of two partitions, with a commit of each member at 61."""
     record = members or two_owners(60)
     after = [make_commits(61, 11, topic="x"), make_commits(62, 11, topic="x", partition=1)]
     row = churn_of(first_owner(), *committed(8), *between, record, *after, make_observation(66))[-1]
     assert row.decision == 60
-    since = None if row.preparing_since is None else (row.preparing_since - START) / SECOND
-    return row.unassigned_partition_seconds_min, row.unassigned_partition_seconds_max, since
+    return row.unassigned_partition_seconds_min, row.unassigned_partition_seconds_max
 
 
 FAR = [make_observation(at, state=STABLE, time=START + at * SECOND + 10**9, elapsed=at * SECOND) for at in (50, 55)]
@@ -195,45 +193,38 @@ GONE = make_record(60, even("x", 2, "b", "c"), generation=2)
     ("between", "members", "bounds"),
     [
         # From the opening of the round at 50 to the closing of that at 66. That at 55 may have seen the next decision.
-        pytest.param(rounds((50, STABLE), (55, STABLE)), None, (0.5, 2 * 16.5, None), id="it was still stable"),
+        pytest.param(rounds((50, STABLE), (55, STABLE)), None, (0.5, 2 * 16.5), id="it was still stable"),
         # Partition 0: 8 to 61, partition 1: 8 to 62.
-        pytest.param(rounds((55, STABLE)), None, (0.5, 53.0 + 54.0, None), id="the newest round may be late"),
+        pytest.param(rounds((55, STABLE)), None, (0.5, 53.0 + 54.0), id="the newest round may be late"),
         # From 40 to 66.5 by the rounds: a comes again, so it is known to have been there at 40.
         pytest.param(
             rounds((40, STABLE), (45, PREPARING), (50, PREPARING), (55, PREPARING)),
             None,
-            (0.5, 2 * 26.5, 45.0),
+            (0.5, 2 * 26.5),
             id="time in which members may not have joined yet is in the upper bound only",
-        ),
-        # From the closing of the round at 30 to the opening of that at 55.
-        pytest.param(
-            rounds((20, STABLE), (30, COMPLETING), (40, PREPARING), (55, COMPLETING)),
-            None,
-            (2 * 24.5, 2 * 46.5, None),
-            id="nobody owns anything from the first round that saw the members wait for the leader",
         ),
         pytest.param(
             rounds((50, STABLE), (55, STABLE)),
             GONE,
-            (0.04, 53.0 + 54.0, None),
+            (0.04, 53.0 + 54.0),
             id="a member that is gone may have been gone while the group was stable",
         ),
         pytest.param(
             [make_observation(at, state=STABLE, held_since=START) for at in (50, 55)],
             None,
-            (0.5, 53.0 + 54.0, None),
+            (0.5, 53.0 + 54.0),
             id="rounds prove nothing while the log is held back",
         ),
         pytest.param(
             [make_observation(45, state=STABLE, elapsed=45 * SECOND), *FAR],
             None,
-            (0.5, 53.0 + 54.0, None),
+            (0.5, 53.0 + 54.0),
             id="nor while a clock is wrong",
         ),
     ],
 )
 def test_rounds_that_saw_the_coordinators_state_narrow_the_bounds(
-    between: list[GroupInput], members: GroupInput | None, bounds: tuple[float | None, ...]
+    between: list[GroupInput], members: GroupInput | None, bounds: tuple[float | None, float | None]
 ) -> None:
     assert bounds_with(*between, members=members) == bounds
 
@@ -250,21 +241,21 @@ def test_partitions_that_eager_members_give_up_and_nobody_gets_have_no_upper_bou
     inputs = [first_owner(), *committed(8), make_observation(10, make_topic("x", 2, end=500))]
     inputs += [make_record(20, members, generation=2), *committed(23)]
     row = churn_of(*inputs, make_observation(30, make_topic("x", 2, end=600)))[-1]
-    assert (row.decision, row.records_delayed_reason) == (20, PENDING)
-    assert (row.unassigned_partition_seconds_max, row.records_delayed_min, row.records_delayed_max) == (None,) * 3
+    assert (row.decision, row.unassigned_partition_seconds_max) == (20, None)
 
 
 @pytest.mark.parametrize(
-    ("topics", "count", "reason"),
-    [(("x",), 1, "no_round"), (("x", "y"), 0, "no_round"), (("x", "y"), None, "no_round"), (("x", "y"), 1, PENDING)],
+    ("topics", "count", "is_bounded"),
+    [(("x",), 1, True), (("x", "y"), 0, True), (("x", "y"), None, True), (("x", "y"), 1, False)],
 )
 def test_partitions_that_are_gone_or_that_nobody_subscribes_to_any_more_leave_no_bound_open(
-    topics: tuple[str, ...], count: int | None, reason: str
+    topics: tuple[str, ...], count: int | None, is_bounded: bool
 ) -> None:
     before = make_record(5, [make_member("a", ("x", "y"), {"x": (0, 1), "y": (0,)})])
     after = make_record(20, even("x", 2, "a", "b", topics=topics), generation=2)
     seen = make_observation(10, make_topic("x", 2, end=500), make_topic("y", count))
-    assert churn_of(before, *committed(8), seen, after)[-1].records_delayed_reason == reason
+    row = churn_of(before, *committed(8), seen, after, *committed(23), make_observation(30))[-1]
+    assert (row.decision, row.unassigned_partition_seconds_max is not None) == (20, is_bounded)
 
 
 def test_times_far_in_the_future_are_bounded_by_what_a_state_can_hold() -> None:

@@ -29,7 +29,7 @@ def test_a_decision_is_numbered_by_its_round_and_made_between_two_looks() -> Non
     assert (row.source, row.decision, row.generation, row.leader, row.log_partition) == ("admin", 3, None, None, None)
     assert (row.decided_time_min, row.decided_time_max) == (START + SECOND, START + 3 * SECOND + SECOND // 2)
     assert (row.joined, row.left, row.partitions_moved, row.kind) == (("b",), (), 1, "rebalance")
-    assert row.records_delayed_reason == "seen_only"
+    assert row.unassigned_partition_seconds_max is None
     assert [(verdict.decision, verdict.verdict) for verdict in life.rows.drift] == [(1, "identical"), (3, "identical")]
 
 

@@ -18,7 +18,6 @@ from streaming.records import (
     Brokers,
     ClosedRound,
     ClusterTopicObservation,
-    CoordinatorMove,
     CountedRecords,
     GroupObservation,
     PartitionInput,
@@ -162,10 +161,6 @@ BROKERS = Brokers(
     (Broker(1, "kafka-1", "a"), Broker(3, "kafka-3", None, TIME), Broker(4, "kafka-4", "a", TIME - 50_000)),
     (Broker(2, "kafka-2", "b", TIME - 20_000),),
     ((1, 8), (3, 2)),
-    (
-        CoordinatorMove(2, 1, 7, 8, gone_round=7, partition=0, time=TIME),
-        CoordinatorMove(2, 3, 1, 2, back_since=TIME, partition=1, time=TIME),
-    ),
 )
 
 
@@ -183,17 +178,3 @@ def test_the_row_of_a_round_has_its_brokers_and_those_that_came_and_went() -> No
     assert row.brokers_joined == (RoundBroker(3, "kafka-3", None, TIME),)
     (row,) = advance_rounds(RoundsState(), [taken(None)], CLUSTER)[1].rounds
     assert (row.brokers, row.brokers_gone, row.brokers_joined) == (None, None, None)
-
-
-def test_each_group_gets_the_moves_and_the_epoch_of_its_own_log_partition() -> None:
-    def observed(brokers: Brokers | None) -> list[tuple[int, tuple[CoordinatorMove, ...], int]]:
-        events = [group(name, number=0, time=TIME) for name in ("g", "h", "i", "j")]
-        made = read(events, rounds=event_rounds([taken(brokers)], 0), at=0)
-        found = [one for of_group in made.groups.values() for one in of_group if isinstance(one, GroupObservation)]
-        return [(one.log_partition, one.coordinator_moves, one.coordinator_epoch) for one in found]
-
-    expected = {0: (BROKERS.moves[:1], 8), 1: (BROKERS.moves[1:], 2)}
-    told = observed(BROKERS)
-    assert {partition for partition, _, _ in told} == {0, 1}
-    assert all((moves, epoch) == expected[partition] for partition, moves, epoch in told)
-    assert {(moves, epoch) for _, moves, epoch in observed(None)} == {((), -1)}
