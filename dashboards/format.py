@@ -292,8 +292,6 @@ _KINDS_SAID = {
 _CAUSES = {
     "subscription_changed": "other topics subscribed",
     "partitions_changed": "another partition count",
-    "metadata_stale": "the leader's metadata had been old",
-    "racks_changed": "replicas in other racks",
     "strategy_changed": "another strategy",
     "rejoined": "the same members joined again",
     "coordinator_moved": "the group's coordinator was elected again",

@@ -7,7 +7,6 @@ and rounds prove that it happened. Where two causes leave the same bytes, the ca
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
@@ -23,12 +22,9 @@ CauseWord = Literal[
     "static_replacement",
     "subscription_changed",
     "partitions_changed",
-    "metadata_stale",
-    "racks_changed",
     "strategy_changed",
     "handover",
     "rejoined",
-    "unfinished_generations",
     "coordinator_moved",
     "broker_down",
     "broker_up",
@@ -46,8 +42,7 @@ MEMBERS_SHOWN: Final = 5
 that all leave should not be written twice."""
 
 TOPICS_SHOWN: Final = 8
-"""Topics named by one kind of cause; one more entry without a topic counts the others. A subscription by a pattern may
-change by thousands of topics at once."""
+"""Topics named by one kind of cause; one more entry without a topic counts the others."""
 
 # Anyone may join with an id or a topic of 32 KB, and the row is kept in the state while its cost is open. Kafka's topic
 # names have at most 249 characters; ids made by clients have the client id and a UUID.
@@ -61,13 +56,11 @@ class TopicChange(NamedTuple):
         topic: Name, or id as long as no round has named it.
         before: Value at the previous decision, as text; None without one.
         after: Value at this decision, as text; None without one.
-        members: Members concerned; () where it is not about members.
     """
 
     topic: str
     before: str | None
     after: str | None
-    members: tuple[str, ...] = ()
 
 
 def cause(kind: CauseWord, evidence: str, *, before: str | None = None, after: str | None = None) -> Cause:
@@ -84,15 +77,7 @@ def of_topics(kind: CauseWord, changes: Iterable[TopicChange], evidence: str) ->
     """One cause per topic, by name; beyond `TOPICS_SHOWN` one more that counts the other topics."""
     ordered = sorted(changes)
     found = [
-        Cause(
-            kind,
-            evidence,
-            len(c.members) if c.members else None,
-            _shown(c.members),
-            _short(c.topic),
-            _short(c.before),
-            _short(c.after),
-        )
+        Cause(kind, evidence, None, (), _short(c.topic), _short(c.before), _short(c.after))
         for c in ordered[:TOPICS_SHOWN]
     ]
     more = len(ordered) - TOPICS_SHOWN
@@ -115,27 +100,6 @@ def coordinator_moved(before: int, after: int) -> list[Cause]:
 def causes_in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     """Causes in the order of `CAUSES`; those of one kind stay as they are."""
     return tuple(sorted(causes, key=lambda found: CAUSES.index(found.cause)))
-
-
-def subscription_changes(before: dict[str, frozenset[str]], after: dict[str, frozenset[str]]) -> list[TopicChange]:
-    """Topics that members added or removed: how many of the members subscribed to each before and after.
-
-    Args:
-        before: Topics by member of the previous decision, under its present id, for members that are in both decisions.
-        after: Topics of the same members at this one.
-    """
-    changed: dict[str, list[str]] = {}
-    for member, topics in after.items():
-        for topic in topics ^ before[member]:
-            changed.setdefault(topic, []).append(member)
-    if not changed:
-        return []
-    # Counted in one pass: thousands of members may change thousands of topics.
-    first = Counter(topic for topics in before.values() for topic in topics)
-    second = Counter(topic for topics in after.values() for topic in topics)
-    return [
-        TopicChange(topic, str(first[topic]), str(second[topic]), tuple(members)) for topic, members in changed.items()
-    ]
 
 
 def _shown(members: Sequence[str]) -> tuple[str, ...]:

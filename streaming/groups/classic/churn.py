@@ -16,7 +16,7 @@ import msgspec
 from assignors import AssignorError, optimal_moves
 from streaming.groups.boundaries import reach_record
 from streaming.groups.classic.before import Past, departures, past_of, replaced_members
-from streaming.groups.classic.causes import Change, classic_causes, topics_shown
+from streaming.groups.classic.causes import Change, classic_causes
 from streaming.groups.classic.cost import EAGER, note_state, open_cost, rebalance_protocol, stopped_unmoved
 from streaming.groups.classic.membership import (
     Owners,
@@ -75,7 +75,6 @@ def _begin(state: GroupState, record: MembershipRecord, past: Past, change: Chan
     if not past.compacted:
         # What compaction has left says nothing about how often a group rebalanced.
         count_rebalance(state, record.record_time)
-    state.classic.shown = change.shown
     state.classic.cost = None
     state.classic.transfer = Transfer(record.record, record.record_time, change.pending) if change.pending else None
 
@@ -135,8 +134,7 @@ def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> Chang
         optimal = None if pending else _least_moves(owned, record)
         balance = balance_of(record)
     follows = transfer if transfer is not None and past.kind == "rebalance" else None
-    shown = topics_shown(state, record, pending)
-    return Change(replaced, was, after, owned, moves, optimal, pending, follows, shown, balance)
+    return Change(replaced, was, after, owned, moves, optimal, pending, follows, balance)
 
 
 def _churn_row(state: GroupState, record: MembershipRecord, past: Past, change: Change, context: Context) -> ChurnRow:
@@ -165,7 +163,7 @@ def _churn_row(state: GroupState, record: MembershipRecord, past: Past, change: 
         partitions_moved_optimal=change.optimal,
         partitions_pending_handover=len(change.pending),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
-        causes=classic_causes(state, record, past, change, joined, departures(state, past, record, left)),
+        causes=classic_causes(record, past, change, joined, departures(state, past, record, left)),
         rebalance_protocol=rebalance_protocol(record) if is_rebalance else None,
         partitions_stopped_unmoved=stopped_unmoved(record, change.was, change.after, returned)
         if counts_stops

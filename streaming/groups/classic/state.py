@@ -66,23 +66,6 @@ class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     owners: dict[tuple[str, int], str]
 
 
-NO_ROUND: Final = -1
-"""Partition count of a topic that no round has shown."""
-
-
-class TopicsShown(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What the rounds before the newest decision have shown of its topics, as far as the next one's causes need it.
-
-    Attributes:
-        counts: Partition counts by topic that are not the leader's; `NO_ROUND` if the leader assigned nothing and no
-            round had shown the topic.
-        racks: Checksum of the replicas' racks by topic; empty unless a member has a rack.
-    """
-
-    counts: dict[str, int] = {}
-    racks: dict[str, int] = {}
-
-
 class RoundSpan(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """The times of one round, ms.
 
@@ -210,7 +193,6 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         members_ended: The members' closing rows are written.
         handed_over: If the last record read ended a KIP-848 consumer group: its newest decision, in the form of a
             classic record, from which the classic group after a downgrade continues.
-        shown: What rounds had shown of the topics at the newest decision.
         unreadable: Log offset of the first membership record after the newest decision that cannot be decoded, so that
             the group has decided since; -1 if there is none.
         rounds: The rounds since the newest membership record; None before the first, and while they prove nothing.
@@ -227,7 +209,6 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     cost: OpenCost | None = None
     members_ended: bool = True
     handed_over: ClassicDecision | None = None
-    shown: TopicsShown = TopicsShown()
     unreadable: int = -1
     rounds: RebalanceRounds | None = None
     committed: int = -1

@@ -22,7 +22,6 @@ no `before`, unless the group was seen from its beginning.
 from __future__ import annotations
 
 from streaming.groups.modern.group import (
-    AWAY,
     Before,
     Ended,
     ModernDecision,
@@ -76,6 +75,10 @@ def replay(
             return None, None
         group = ModernGroup(item.group_type, exact=born, before=Before({} if born else None))
     if isinstance(item, GroupEpoch):
+        # The hash of no topics is 0, like one that is not recorded: where nothing was assigned, a hash means topics.
+        had_none = not any(target.partitions for target in group.targets.values())
+        known = group.metadata_hash != 0 or had_none
+        group.before.new_metadata |= known and item.metadata_hash not in (0, group.metadata_hash)
         group.epoch, group.metadata_hash = item.epoch, item.metadata_hash
         return group, None if group.members or not group.before.members else _decided(group, item)
     if isinstance(item, TargetEpoch):
@@ -91,24 +94,22 @@ def replay(
         _remove(group, item)
     elif isinstance(item, ModernMember):
         known = group.members.get(item.member_id)
-        if known is not None and _asks(known) != _asks(item):
-            _keep_was(group, known)
+        if known is not None and (known.topics, known.regex) != (item.topics, item.regex):
+            group.before.resubscribed[item.member_id] = None
         group.members[item.member_id] = item
     elif isinstance(item, TargetAssignment):
         _keep_before(group, item.member_id)
         group.targets[item.member_id] = item
     elif isinstance(item, CurrentAssignment):
         group.currents[item.member_id] = item
-        is_known = item.member_id in group.members or item.member_id in (group.before.members or ())
-        if item.epoch != AWAY or not is_known:
-            group.before.away.pop(item.member_id, None)
-        else:
-            group.before.away[item.member_id] = item.record_time
     elif isinstance(item, ResolvedRegex):
-        _keep_regex(group, item.regex, item.topics)
+        earlier = group.regexes.get(item.regex)
+        if earlier is not None and earlier.topics != item.topics:
+            using = [name for name, member in group.members.items() if member.regex == item.regex]
+            group.before.resubscribed.update(dict.fromkeys(using))
         group.regexes[item.regex] = item
     elif isinstance(item, KnownTopics):
-        group.before.topics = group.before.topics or group.topics
+        group.before.new_metadata |= group.topics is not None and group.topics.topics != item.topics
         group.topics = item
     else:
         group.topology = item
@@ -127,43 +128,18 @@ def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
 def _remove(group: ModernGroup, item: Removed) -> None:
     part = item.part or ""
     if item.key_type in MEMBER_TYPES:
-        known = group.members.pop(part, None)
-        if part not in (group.before.members or ()):
-            group.before.away.pop(part, None)
-        if known is not None and known.instance_id is not None:
-            _keep_was(group, known)
+        group.members.pop(part, None)
     elif item.key_type in TARGET_TYPES:
         _keep_before(group, part)
         group.targets.pop(part, None)
     elif item.key_type in CURRENT_TYPES:
         group.currents.pop(part, None)
     elif item.key_type == REGEX_TYPE:
-        _keep_regex(group, part, None)
         group.regexes.pop(part, None)
     elif item.key_type in TOPIC_TYPES:
         group.topics = None
     elif item.key_type == TOPOLOGY_TYPE:
         group.topology = None
-
-
-def _asks(member: ModernMember) -> tuple[tuple[str, ...], str | None]:
-    return member.topics, member.regex
-
-
-def _keep_was(group: ModernGroup, member: ModernMember) -> None:
-    if member.member_id in (group.before.members or ()):
-        group.before.subscribers.setdefault(member.member_id, member)
-
-
-def _keep_regex(group: ModernGroup, regex: str, topics: tuple[str, ...] | None) -> None:
-    known, before = group.regexes.get(regex), group.before.regexes
-    was = None if known is None else known.topics
-    if regex not in before:
-        if was != topics:
-            before[regex] = was
-    elif topics is None and before[regex] is None:
-        # It came and went since the decision. (Anyone in the group can write any number of them.)
-        del before[regex]
 
 
 def _keep_before(group: ModernGroup, member_id: str) -> None:
@@ -208,10 +184,8 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
     decision = subscribing(decision, group)
     group.before = Before(
         {name: member.instance_id for name, member in group.members.items()} if group.exact else None,
-        metadata_hash=group.metadata_hash,
         asked=decision.assignors,
         leader_epoch=item.leader_epoch,
-        away={name: time for name, time in group.before.away.items() if name in group.members},
     )
     return decision
 

@@ -235,7 +235,7 @@ def _churn_row(
         replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),
         partitions_moved=moved,
         partitions_moved_optimal=partitions_moved_optimal,
-        causes=modern_causes(decision, was, group, names, migrated=kind == "migration", skipped=skipped),
+        causes=modern_causes(decision, was, group.before.leader_epoch, names, migrated=kind == "migration"),
         rebalance_protocol="consumer" if is_incremental else None,
         partitions_stopped_unmoved=0 if is_incremental else None,
         decided_time_min=context.made[0],

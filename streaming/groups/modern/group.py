@@ -31,9 +31,6 @@ from streaming.records import (
 # `MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch.
 _STABLE = 0
 
-AWAY: Final = -2
-"""Epoch of a static member that is away and expected back (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
-
 
 class Before(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What a group was at its newest decision, where that cannot be seen in the group any more.
@@ -41,26 +38,20 @@ class Before(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     Attributes:
         members: Instance id by member id; None before the first decision, or if that one was not exact.
         targets: For each member whose target has changed since, the target then; None as a value if it had none.
-        subscribers: Metadata of its members that have subscribed to something else since, and of its static members
-            that are gone.
-        regexes: Topics of the regular expressions that match others now; None as a value for a new expression.
-        topics: Names and counts by topic id, if the log has them and they have changed since; None otherwise.
-        metadata_hash: Hash of the subscribed topics' metadata; 0 when not recorded.
+        resubscribed: Ids of members that have subscribed to something else since, or whose regular expression matches
+            other topics now.
+        new_metadata: The metadata of the subscribed topics has changed since: what the log has of it up to Kafka 4.0,
+            later its hash.
         asked: Server assignors that members requested.
         leader_epoch: Leader epoch of the decision; -1 when not known.
-        away: Times of the records by which static members went away for a while (epoch -2), ms, while they are away,
-            and until the next decision if they were removed then.
     """
 
     members: dict[str, str | None] | None = None
     targets: dict[str, IdPartitions | None] = {}
-    subscribers: dict[str, ModernMember] = {}
-    regexes: dict[str, tuple[str, ...] | None] = {}
-    topics: KnownTopics | None = None
-    metadata_hash: int = 0
+    resubscribed: dict[str, None] = {}
+    new_metadata: bool = False
     asked: tuple[str, ...] = ()
     leader_epoch: int = -1
-    away: dict[str, int] = {}
 
 
 class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -97,9 +88,7 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     def forget_before(self) -> None:
         """Note that records may be missing: the next target is not exact, and what came before it is unknown."""
         self.exact = False
-        self.before = msgspec.structs.replace(
-            self.before, members=None, targets={}, subscribers={}, regexes={}, topics=None
-        )
+        self.before = msgspec.structs.replace(self.before, members=None, targets={}, resubscribed={})
 
 
 class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

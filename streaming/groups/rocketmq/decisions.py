@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from assignors import Assignment, AssignorError, moves, optimal_moves
-from streaming.groups.causes import TopicChange, cause, causes_in_order, of_members, of_topics, subscription_changes
+from streaming.groups.causes import TopicChange, cause, causes_in_order, of_members, of_topics
 from streaming.groups.classic.membership import columns_of, write_members
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.context import Context, of_record
@@ -269,11 +269,8 @@ def _of_those_who_stay(before: DecisionInputs, after: DecisionInputs, staying: l
     again = [client for client in staying if client in started]
     yield from of_members("rejoined", again, "has another start time under the same client id")
     told = [client for client in staying if client in before.subscriptions and client in after.subscriptions]
-    changes = subscription_changes(
-        {client: frozenset(before.subscriptions[client]) for client in told},
-        {client: frozenset(after.subscriptions[client]) for client in told},
-    )
-    yield from of_topics("subscription_changed", changes, "members that stayed subscribe to it now, or no longer")
+    resubscribed = [client for client in told if set(before.subscriptions[client]) != set(after.subscriptions[client])]
+    yield from of_members("subscription_changed", resubscribed, "subscribe to other topics than before")
     others = changed(before.strategies, after.strategies)
     pairs = [(before.strategies[client], after.strategies[client], client) for client in staying if client in others]
     for (old, new), members in sorted(grouped(((old, new), client) for old, new, client in pairs).items()):

@@ -108,7 +108,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "causes",
             CAUSES,
-            "What changed since the previous decision, with its evidence (causes.md): member_joined, member_left, member_silent, member_gone, static_replacement, subscription_changed, partitions_changed, metadata_stale, racks_changed, strategy_changed, handover, migration, rejoined, unfinished_generations, coordinator_moved, for RocketMQ also broker_down, broker_up, name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: subscribers, partitions, strategies, leader epochs, brokers. Empty for created",
+            "What changed since the previous decision, with its evidence (causes.md): member_joined, member_left, member_silent, member_gone, static_replacement, subscription_changed, partitions_changed, strategy_changed, handover, migration, rejoined, coordinator_moved, for RocketMQ also broker_down, broker_up, name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: partitions, strategies, leader epochs, brokers. Empty for created",
         ),
         Column(
             "rebalance_protocol",

@@ -47,7 +47,6 @@ class Between:
     """For each member that is gone, the time from its last commit or decision until it was gone, ms."""
     replaced: set[str] = field(default_factory=set)
     resubscribed: set[str] = field(default_factory=set)
-    unfinished: int = 0
 
 
 @dataclass
@@ -159,7 +158,6 @@ class History:
         self.owned = {}
         self.synced = synced
         if not synced and self.members:
-            self.between.unfinished += 1
             return
         at = self.next()
         members = self._assigned()
@@ -313,13 +311,12 @@ def _check(causes: dict[str, list[Cause]], between: Between, was: dict[str, int]
         for member in found.members:
             assert between.quiet[member] * 2 >= min(SESSION_MS)
     assert len(causes.get("subscription_changed", ())) == (1 if between.resubscribed else 0)
-    assert ("unfinished_generations" in causes) == bool(between.unfinished and was)
-    for found in (*causes.get("partitions_changed", ()), *causes.get("metadata_stale", ())):
+    for found in causes.get("partitions_changed", ()):
         assert found.topic is not None
         assert (found.before, found.after) == (str(was[found.topic]), str(known[found.topic]))
         assert found.before != found.after
     if "rejoined" in causes:
-        assert between == Between(unfinished=between.unfinished, quiet=between.quiet)
+        assert between == Between(quiet=between.quiet)
 
 
 @settings(deadline=None, max_examples=examples(300))

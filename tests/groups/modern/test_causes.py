@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from streaming.records import GroupEpoch, GroupInput, KnownTopics, TargetEpoch
 from tests.examples import examples
 from tests.groups.build import START, causes_of, decisions_of, even, make_record, make_tombstone
-from tests.groups.coordinator import TOPIC, Coordinator, Written, lives
+from tests.groups.coordinator import Coordinator, Written, lives
 from tests.groups.modern_log import (
     FIRST,
     SECOND_MEMBER,
@@ -25,7 +25,6 @@ from tests.groups.modern_log import (
     target,
 )
 from tests.offsets_log.written import (
-    current_assignment,
     member_metadata,
     other_key,
     regular_expression,
@@ -41,10 +40,6 @@ def subscribes(name: str, *topics: str, regex: str | None = None) -> Written:
 
 def matches(regex: str, *topics: str, version: int = 7) -> Written:
     return other_key(16, GROUP, regex), regular_expression(topics, version, START)
-
-
-def away(name: str) -> Written:
-    return other_key(8, GROUP, name), current_assignment(-2, {TOPIC: (0, 1, 2, 3)})
 
 
 def hashed(first: int, second: int, *targets: Written, log: tuple[Written, ...] = ()) -> list[GroupInput]:
@@ -65,7 +60,7 @@ def counted(at: int, count: int) -> KnownTopics:
 
 
 RETURNED = metadata("a2", "i"), target("a2", 0, 1, 2, 3), owns("a2", 1, 0, 1, 2, 3)
-SUBSCRIBED_MORE = other_key(5, GROUP, "a2"), member_metadata(["bills", "orders"], instance_id="i", assignor="uniform")
+GROWN = [epoch(2), target("a", 0, 1, 2, 3, 4, 5), stands(2)]
 BY_PATTERN = (subscribes("a", regex="or.*"), matches("or.*", "orders"), epoch(2), stands(2))
 BILLS = other_key(7, GROUP, "b"), target_assignment({bytes(15) + b"b": (0, 1)})
 CARRIED = [(other_key(5, GROUP, name), member_metadata(("orders",), protocols=["range"])) for name in ("a", "b")]
@@ -87,32 +82,20 @@ LATER = [metadata("a"), epoch(1), target("a"), stands(1), epoch(2), target("a", 
         pytest.param([*gone("a"), epoch(2)], ["member_gone a"], id="the last member leaves an empty group"),
         pytest.param(
             [
-                *(away("a"), *gone("a"), *RETURNED),
+                *(*gone("a"), *RETURNED),
                 *(*SECOND_MEMBER[:2], target("a2", 0, 1), target("b", 2, 3), stands(2)),
             ],
             ["member_joined b"],
             id="a static member's return under another id is no cause",
         ),
         pytest.param(
-            [*gone("a"), SUBSCRIBED_MORE, *RETURNED[1:], epoch(2), stands(2)],
-            ["subscription_changed a2 bills 0 1"],
-            id="a returning member's new subscription is a cause",
-        ),
-        pytest.param(
             [subscribes("a", "bills"), epoch(2), target("a"), stands(2)],
-            ["subscription_changed a bills 0 1", "subscription_changed a orders 1 0"],
-            id="topics that members add or remove are told",
+            ["subscription_changed a"],
+            id="a member that subscribes to something else is named",
         ),
-        pytest.param(
-            [subscribes("a", "bills"), subscribes("a", "orders"), epoch(2), stands(2)],
-            ["unknown"],
-            id="a subscription that is as before again has not changed",
-        ),
-        # By name or by expression: it is subscribed to the same topic.
-        pytest.param(BY_PATTERN, ["unknown"], id="an expression that matches what was subscribed by name"),
         pytest.param(
             [*BY_PATTERN, matches("or.*", "orders", "orphans", version=9), epoch(3), stands(3)],
-            ["subscription_changed a orphans 0 1"],
+            ["subscription_changed a"],
             id="what a regular expression newly matches is a change of the subscription",
         ),
         pytest.param(
@@ -121,16 +104,13 @@ LATER = [metadata("a"), epoch(1), target("a"), stands(1), epoch(2), target("a", 
             id="a regular expression resolved again to the same topics is no change",
         ),
         pytest.param(
-            [subscribes("a", regex="or.*"), epoch(2), stands(2)], ["unknown"], id="an expression that is not resolved"
-        ),
-        pytest.param(
             [asking("a", "range"), epoch(2), stands(2)], ["strategy_changed uniform range"], id="another assignor"
         ),
         pytest.param([asking("a", None), epoch(2), stands(2)], ["unknown"], id="the broker's default may be the same"),
         pytest.param(
             [metadata("b"), epoch(2), metadata("c"), epoch(3), target("b"), target("c"), stands(3)],
-            ["member_joined b c", "unfinished_generations"],
-            id="epochs without a target are told beside the cause",
+            ["member_joined b c"],
+            id="members that joined in epochs without a target of their own",
         ),
     ],
 )
@@ -157,7 +137,7 @@ def test_the_causes_are_what_the_records_prove(log: list[Written], causes: list[
         ),
         pytest.param(
             hashed(7, 8, target("a"), log=(subscribes("a", "bills"),)),
-            ["subscription_changed a bills 0 1", "subscription_changed a orders 1 0"],
+            ["subscription_changed a"],
             id="a topic that nobody subscribes to any more did not lose its partitions",
         ),
         pytest.param(
@@ -175,7 +155,7 @@ def test_the_causes_are_what_the_records_prove(log: list[Written], causes: list[
             for name, seen in (("orders", [observation(1)]), (TOPIC_ID, []))
         ),
         pytest.param(
-            [*read(FIRST)[:1], counted(10, 4), *read(FIRST)[1:], counted(19, 6), *read([epoch(2), stands(2)], 20)],
+            [*read(FIRST)[:1], counted(10, 4), *read(FIRST)[1:], counted(19, 6), *read(GROWN, 20)],
             ["partitions_changed orders 4 6"],
             id="up to Kafka 4.0 the log has the partition counts themselves",
         ),
@@ -212,9 +192,8 @@ def test_the_causes_are_what_records_and_rounds_prove(inputs: list[GroupInput], 
     ("inputs", "evidence"),
     [
         (read([*FIRST, *gone("a"), epoch(2)]), "gone; a leave and a timeout look the same in the log"),
-        (read([*FIRST, away("a"), *gone("a"), epoch(2)]), "static and gone for a while (epoch -2)"),
-        (hashed(7, 0, target("a", 0)), "the log shows no change of members, subscriptions or topics"),
-        (hashed(7, 8), "the brokers' hash of the topics' metadata changed, and the targets do not show how"),
+        (hashed(7, 0, target("a", 0)), "the log does not show why"),
+        (hashed(7, 8), "the metadata of the topics changed, and the targets do not show how"),
     ],
 )
 def test_a_cause_says_what_shows_it(inputs: list[GroupInput], evidence: str) -> None:
@@ -248,7 +227,6 @@ def test_no_cause_is_claimed_that_did_not_happen(group: Coordinator) -> None:
             "member_gone",
             "subscription_changed",
             "unknown",
-            "unfinished_generations",
         }
         if "unknown" in causes:
             assert not told.joined

@@ -157,23 +157,6 @@ def test_tombstones_remove_a_resolved_expression_the_known_topics_and_a_topology
     assert (list(group.regexes), group.topology, group.topics) == ([], None, None)
 
 
-def test_a_regular_expression_that_comes_and_goes_between_two_decisions_leaves_nothing() -> None:
-    group, _ = lived(metadata("a"), epoch(1), target("a"), stands(1))
-    where = (20, 1_000, CONSUMER, 3)
-    taken, _ = replay(group, ResolvedRegex(*where, "o.*", ("orders",), 1, 1_000))
-    taken, _ = replay(taken, Removed(*where, 16, "o.*"))
-    assert (taken.regexes, taken.before.regexes) == ({}, {})
-
-
-def test_what_a_regular_expression_stood_for_at_the_decision_is_known_when_it_is_gone() -> None:
-    group, _ = lived(
-        metadata("a", regex="o.*"),
-        (other_key(16, GROUP, "o.*"), regular_expression(["orders"], 1, 2)),
-        *(epoch(1), target("a"), stands(1), (other_key(16, GROUP, "o.*"), None)),
-    )
-    assert group.before.regexes == {"o.*": ("orders",)}
-
-
 def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() -> None:
     _, said = lived(
         *FIRST[3:], *SECOND, metadata("c"), epoch(3), target("c"), stands(3), metadata("d"), epoch(4), stands(4)

@@ -80,8 +80,7 @@ CAUSES: dict[str, tuple[DecisionInputs, DecisionInputs, str, str, list[Any]]] = 
         DecisionInputs(subscriptions={"a": ("t", "v"), "b": ("t", "v"), "c": ("w",)}),
         *("abcd", "abcd"),
         [
-            ("subscription_changed", ("a",), "u", "1", "0"),
-            ("subscription_changed", ("a", "b"), "v", "0", "2"),
+            of_members("subscription_changed", "a", "b"),
         ],
     ),
     "members that run another strategy are named by it": (
