@@ -76,8 +76,8 @@ def untimed(rows: Rows) -> dict[str, list[Any]]:
     return found | {table: _moved(found[table]) for table in ("lag", "group_health")}
 
 
-# Since when something is unread is a time of rounds, too, and so is a pace.
-_TIMES = ("round_time", "event_date", "oldest_unread_", "time_behind_", "loses_data_", "drain_seconds")
+# Since when something is unread is a time of rounds, too.
+_TIMES = ("round_time", "event_date", "oldest_unread_", "time_behind_", "loses_data_")
 
 # Several racks may have been seen around a decision. The times of rounds decide which one is tried first, and so which
 # reason the row gives when none could be computed.

@@ -41,7 +41,6 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
     "produced": ("produced_per_second", True),
     "consumed": ("consumed_per_second", True),
     "imbalance": ("load_imbalance", True),
-    "headroom": ("headroom", False),
     "members": ("members", True),
     "group": ("group_id", False),
 }

@@ -91,7 +91,7 @@ SELECT
   r.findings, r.topics, r.partitions, r.assigned_partitions, r.lag_total,
   r.lag_read_committed_total, r.lost_records, r.lag_max, r.lag_unknown, r.lag_status,
   r.imbalance, r.imbalance_optimal, d.drifted_partitions, r.time_behind_seconds_min, r.time_behind_seconds_max,
-  r.time_behind_reason, r.time_behind_topic, r.time_behind_partition, r.drain_seconds, r.loses_data_in_seconds_min, r.loses_data_in_seconds_max,
+  r.time_behind_reason, r.time_behind_topic, r.time_behind_partition, r.loses_data_in_seconds_min, r.loses_data_in_seconds_max,
   r.loses_data_topic, r.loses_data_partition, r.loses_data_by, r.source
 FROM ranked AS r
 LEFT JOIN wrong AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'

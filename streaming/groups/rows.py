@@ -257,7 +257,6 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     time_behind_reason: str | None
     time_behind_topic: str | None
     time_behind_partition: int | None
-    drain_seconds: float | None
     loses_data_in_seconds_min: float | None
     loses_data_in_seconds_max: float | None
     loses_data_reason: str | None
@@ -267,7 +266,6 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     loses_data_by: str | None
     produced_per_second: float | None
     consumed_per_second: float | None
-    consumed_per_second_behind: float | None
     load_imbalance: float | None
     load_imbalance_optimal_min: float | None
     load_imbalance_optimal_max: float | None

@@ -88,13 +88,10 @@ class LoadState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         since: Elapsed time at the start of the present window, ms.
         since_time: Time of that round, ms.
         starts: Topics at that round.
-        behind: The group was behind at each round of the present window so far.
         length: Length of the newest ended window, ms; 0 if there is none, or if its length is not certain.
         counts: Records in that window, by topic.
         produced_per_second: Sum of its known rates over subscribed partitions; None if none is known.
         consumed_per_second: The same.
-        consumed_per_second_behind: Records consumed per second in the newest window in which the group was behind all
-            the time; None before the first.
         assignment: What stands for the assignment that the following are of; None before the first.
         imbalance: max / mean - 1 of the produced records per member; None if unknown.
         imbalance_optimal: Bounds of the least that any assignment could reach; None if unknown.
@@ -105,12 +102,10 @@ class LoadState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     since: int
     since_time: int
     starts: dict[str, TopicStart] = {}
-    behind: bool = False
     length: int = 0
     counts: dict[str, TopicCounts] = {}
     produced_per_second: float | None = None
     consumed_per_second: float | None = None
-    consumed_per_second_behind: float | None = None
     assignment: tuple[int, int] | None = None
     imbalance: float | None = None
     imbalance_optimal: tuple[float, float] | None = None
@@ -219,7 +214,6 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         round_opened: Opening time of the newest round that lag was judged at and whose time was certain, ms; -1 before
             the first.
         round_closed: Closing time of the newest round that lag was judged at, ms; -1 if its time was not certain.
-        lag_sums: Sums of the lag in the last minutes (`lag/totals.py`); empty while the group is not behind.
         rebalances: When it has rebalanced; None before the first time.
         uncommitted: Since when it owns partitions without committing; None if it commits, or owns none.
         load: Its rates and their window; None before the first round.
@@ -247,7 +241,6 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     deleted: DeletedOffsets | None = None
     round_opened: int = -1
     round_closed: int = -1
-    lag_sums: list[int] = []
     rebalances: Rebalances | None = None
     uncommitted: Uncommitted | None = None
     load: LoadState | None = None

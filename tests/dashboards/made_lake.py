@@ -260,7 +260,7 @@ def _load(group: MadeGroup, actual: Mapping[tuple[str, int], int]) -> dict[str, 
     """The columns of load in group_health: rates and how evenly they lie on the members."""
     rates = {place: group.rate(place[1]) for place in group.places}
     total, members = sum(rates.values()), len(group.members)
-    rated = {"produced_per_second": total, "consumed_per_second": total, "consumed_per_second_behind": 1.5 * total}
+    rated = {"produced_per_second": total, "consumed_per_second": total}
     if not members:
         return rated
     carried, best = [0.0] * members, [0.0] * members

@@ -20,7 +20,7 @@ SPAN = Range("live", NOW - timedelta(hours=1), NOW)
 def _load(**more: Any) -> dict[str, Any]:
     return {
         "group_id": "g", "members": 2, "produced_per_second": 100.0, "load_imbalance": 0.0, "avoidable": 0.0,
-        "load_imbalance_optimal_min": 0.0, "load_imbalance_optimal_max": 0.0, "hot_partitions": [], "headroom": None,
+        "load_imbalance_optimal_min": 0.0, "load_imbalance_optimal_max": 0.0, "hot_partitions": [],
         **more,
     }  # fmt: skip
 

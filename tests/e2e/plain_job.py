@@ -36,7 +36,7 @@ PAST = {
     "group_health": {
         *("round", "round_time", "event_date", "commits", "incarnation", "lag_status", "findings"),
         *("verdict", "verdict_reason", "time_behind_seconds_min", "time_behind_seconds_max", "time_behind_reason"),
-        *("time_behind_topic", "time_behind_partition", "drain_seconds"),
+        *("time_behind_topic", "time_behind_partition"),
         *("loses_data_in_seconds_min", "loses_data_in_seconds_max", "loses_data_reason", "loses_data_topic"),
         *("loses_data_partition", "loses_data_retention_seconds", "loses_data_by"),
     },

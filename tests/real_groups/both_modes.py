@@ -56,8 +56,8 @@ _OWN: Final[Mapping[str, frozenset[str]]] = {
     "group_health": frozenset(
         {
             *("cluster", "source", "round", "round_time", "event_date", "incarnation", "last_decision_time"),
-            *("time_behind_seconds_min", "time_behind_seconds_max", "drain_seconds"),
-            *("produced_per_second", "consumed_per_second", "consumed_per_second_behind"),
+            *("time_behind_seconds_min", "time_behind_seconds_max"),
+            *("produced_per_second", "consumed_per_second"),
         }
     ),
 }

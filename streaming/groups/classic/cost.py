@@ -39,8 +39,6 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
-import msgspec
-
 from streaming.groups.classic.membership import Owners, owners_in
 from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSpan
 from streaming.groups.rows import MOST_MS, ChurnRow, with_seconds

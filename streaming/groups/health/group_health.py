@@ -35,9 +35,9 @@ def write_health(
     row = _health_row(state, observation, context, membership, totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
-    # behind by what has come since the round before, always something else. The pace at which a lag drains follows from
-    # the lag and the time. When data is lost counts as the time of that; the reason why it is not known alone does not.
-    # Rates change at each end of a window, which is as long as a row's time to be repeated.
+    # behind by what has come since the round before, always something else. When data is lost counts as the time of
+    # that; the reason why it is not known alone does not. Rates change at each end of a window, which is as long as a
+    # row's time to be repeated.
     last = totals.loss.last
     says = msgspec.msgpack.encode(
         msgspec.structs.replace(
@@ -48,13 +48,11 @@ def write_health(
             commits=0,
             time_behind_seconds_min=None if totals.keeps_up else totals.unread_max,
             time_behind_seconds_max=None if totals.keeps_up else totals.unread_min,
-            drain_seconds=None,
             loses_data_in_seconds_min=None if row.loses_data_in_seconds_min is None else totals.loss.not_before,
             loses_data_in_seconds_max=None if row.loses_data_topic is None or last is None else last.end,
             loses_data_reason=None,
             produced_per_second=None,
             consumed_per_second=None,
-            consumed_per_second_behind=None,
             load_imbalance=None,
             load_imbalance_optimal_min=None,
             load_imbalance_optimal_max=None,
@@ -146,7 +144,6 @@ def _health_row(
         time_behind_reason=oldest_unread.LAG_UNKNOWN if totals.total is None else totals.unread_reason,
         time_behind_topic=for_people(behind_topic) if behind_topic is not None else None,
         time_behind_partition=behind_partition,
-        drain_seconds=totals.drain_seconds,
         loses_data_in_seconds_min=_seconds_until(loss.not_before, state.clock.now)
         if in_danger and loss.open_reason is None
         else None,
@@ -158,7 +155,6 @@ def _health_row(
         loses_data_by=loss.by if in_danger else None,
         produced_per_second=load.produced_per_second,
         consumed_per_second=load.consumed_per_second,
-        consumed_per_second_behind=load.consumed_per_second_behind,
         load_imbalance=load.imbalance,
         load_imbalance_optimal_min=optimal_min,
         load_imbalance_optimal_max=optimal_max,

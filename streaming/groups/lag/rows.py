@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from zlib import crc32
 
 from streaming.groups.context import Context
 from streaming.groups.kind import LagRules, Ownership, OwningMember
@@ -11,9 +10,9 @@ from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.oldest_unread import Unread
 from streaming.groups.lag.state import MARKER, PartitionState
-from streaming.groups.lag.totals import Totals, drained, shifted
-from streaming.groups.load.rates import end_window, follow_behind, is_doubtful, rates_of, void
-from streaming.groups.rows import MOST, split
+from streaming.groups.lag.totals import Totals
+from streaming.groups.load.rates import end_window, is_doubtful, rates_of, void
+from streaming.groups.rows import split
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, TopicObservation
 
@@ -101,33 +100,14 @@ class _Round:
         shown = {t.topic: t for t in self._observation.topics}
         for topic in sorted({*state.partitions, *shown}):
             self._topic(topic, shown.get(topic))
-        self._drain()
-        if state.load is not None:
-            follow_behind(state.load, behind=self._totals.is_behind, begins=self._begins)
-        state.round_closed = self._now.closed
-        if self._now.opened >= 0:
-            state.round_opened = self._now.opened
-        return self._totals
-
-    def _drain(self) -> None:
-        """Follow the sum of the lag of a group that does not keep up."""
-        state, totals = self._state, self._totals
+        totals = self._totals
         totals.keeps_up = totals.unread_reason is None and not totals.is_behind
         if totals.keeps_up:
             totals.unread_partition = None
-            if not self._held:
-                state.lag_sums = []
-        elif totals.is_cut:
-            # The lag shrinks because records are deleted, not because the group reads them.
-            state.lag_sums = []
-        elif (
-            totals.total is not None
-            and totals.unread_reason != oldest_unread.UNCERTAIN_TIME
-            and state.clock.other is None
-        ):
-            state.lag_sums, totals.drain_seconds = drained(
-                state.lag_sums, totals.fingerprint, state.clock.now, min(totals.total, MOST)
-            )
+        state.round_closed = self._now.closed
+        if self._now.opened >= 0:
+            state.round_opened = self._now.opened
+        return totals
 
     def _topic(self, topic: str, seen: TopicObservation | None) -> None:
         state, subscribed = self._state, self._subscribed
@@ -143,7 +123,6 @@ class _Round:
         self._rates = rates_of(state.load, topic)
         self._doubtful: tuple[list[int], list[int]] = [], []
         counted, last = False, None
-        name = crc32(topic.encode(errors="replace")) << 32
         for partition in sorted(partitions):
             known = partitions[partition]
             owner = owners.get(partition)
@@ -186,8 +165,7 @@ class _Round:
                 if known.marks:
                     known.marks, known.fresh = [], 0
             if ours:
-                self._totals.add(measured, status, name + partition if measured.lag is not None else 0)
-                self._totals.is_cut |= measured.start is not None and -1 < known.committed < measured.start
+                self._totals.add(measured, status)
                 is_behind = unread.method is not None or unread.reason == oldest_unread.UNCERTAIN_TIME
                 if unread is not last and is_behind:
                     last = unread  # partitions that have read all that the round before saw share one
@@ -301,7 +279,6 @@ def move_unread(state: GroupState, by: int) -> None:
     """
     state.round_opened = oldest_unread.moved(state.round_opened, by)
     state.round_closed = oldest_unread.moved(state.round_closed, by)
-    state.lag_sums = shifted(state.lag_sums, by)
     for partitions in state.partitions.values():
         for known in partitions.values():
             if known.marks:

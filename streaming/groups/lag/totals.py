@@ -1,4 +1,4 @@
-"""Sums over a group's partitions at one round: lag, when data is lost, how long a backlog takes to drain.
+"""Sums over a group's partitions at one round: lag, and when data is lost.
 
 Until when a topic's retention keeps the oldest unread record of a group that is behind.
 
@@ -14,19 +14,6 @@ the segment's last record has aged, too. These two sides of one moment are given
 Both are about the record's own timestamp, so they hold with LogAppendTime. With CreateTime they hold as far as
 producers stamp records with the present time, which clients do by default; so the row says which of the two it is.
 `retention.bytes` may delete earlier, and leaves the first bound open. What only compaction removes is not lost.
-
-
-How long a group that is behind will take to catch up, at its pace of the last minutes.
-
-The pace is what the sum of its lag has lost between an earlier round and now, so what was produced meanwhile counts
-against it. It is looked at over ten minutes where that is known, because a group that commits every minute or two seems
-to stand still in between. This is arithmetic on the past and no forecast: nobody knows how the group goes on.
-
-Time is that of the rounds (`RoundClock.now`) and not elapsed time, which stands still while rounds are missing: what a
-group reads in an outage of the probe would look as if it had been read in three intervals.
-
-The samples are a flat list: a number that stands for the partitions that the sums are of, then time in ms and lag of
-each, the oldest first.
 """
 
 from __future__ import annotations
@@ -38,7 +25,6 @@ from typing import Final, NamedTuple
 from streaming.groups.lag.offset_events import OffsetEvents
 from streaming.groups.lag.oldest_unread import LAG_UNKNOWN, UNCERTAIN_TIME, Unread
 from streaming.groups.lag.partitions import RANKS, LagStatus, Measured
-from streaming.groups.rows import MOST
 from streaming.records import TopicRetention
 
 KEEPS_UP: Final = "keeps_up"
@@ -136,11 +122,7 @@ class Totals:
         unread_partition: Topic and partition of the record that was readable by `unread_max`; None if the group
             keeps up.
         keeps_up: The group has read all that the round before could have read, as far as its lag is known.
-        drain_seconds: As `drained` gives it; None while the group is not behind.
-        fingerprint: A number that stands for the partitions with a known lag: others have another one, with near
-            certainty.
         is_behind: A partition has not read all that the round before could have read.
-        is_cut: Records that a partition has not read are below its log start.
         loss: Until when retention keeps the oldest unread records.
         events: What the round shows of committed offsets.
     """
@@ -149,11 +131,8 @@ class Totals:
     unread_max: int | None = None
     unread_reason: str | None = None
     unread_partition: tuple[str, int] | None = None
-    drain_seconds: float | None = None
     keeps_up: bool = False
-    fingerprint: int = 0
     is_behind: bool = False
-    is_cut: bool = False
     total: int | None = None
     stable: int | None = None
     largest: int | None = None
@@ -164,12 +143,10 @@ class Totals:
     loss: DataLoss = field(default_factory=DataLoss)
     events: OffsetEvents = field(default_factory=lambda: OffsetEvents({}, {}, Counter(), Counter()))
 
-    def add(self, measured: Measured, status: LagStatus, code: int) -> None:
-        """Add one partition; `code` stands for it and no other, 0 if its lag is not known."""
+    def add(self, measured: Measured, status: LagStatus) -> None:
+        """Add one partition."""
         self.partitions += 1
-        self.fingerprint = (self.fingerprint * 31 + code) & MOST if code else self.fingerprint
-        rank = RANKS[status]
-        self.status = max(self.status, rank)
+        self.status = max(self.status, RANKS[status])
         if measured.lag is None:
             self.unknown += 1
             return
@@ -188,42 +165,3 @@ class Totals:
             self.unread_min, self.unread_reason = None, unread.reason
         elif self.unread_reason is None and unread.time_min is not None:
             self.unread_min = unread.time_min if self.unread_min is None else min(self.unread_min, unread.time_min)
-
-
-# How far back the pace is looked at, and how often a sample is kept for that: ten of them.
-_SPAN_MS: Final = 600_000
-_STEP_MS: Final = 60_000
-
-# With less between two sums, the pace is that of a single poll.
-_LEAST_MS: Final = 30_000
-
-
-def drained(samples: list[int], partitions: int, now: int, lag: int) -> tuple[list[int], float | None]:
-    """Add a round of a group that is behind.
-
-    Args:
-        samples: Those of earlier rounds, since the group fell behind.
-        partitions: A number that stands for the partitions with a known lag. Sums of others are not compared.
-        now: Time of the round, ms. A round whose time is not certain is not added.
-        lag: Sum of the lag.
-
-    Returns:
-        The samples for the next round, and the seconds until the lag is gone at the present pace: None if it does not
-        shrink, or is not known for long enough.
-    """
-    # After longer than that without a round, only the pace of a time long past would be known.
-    if not samples or samples[0] != partitions or not 0 <= now - samples[-2] < _SPAN_MS:
-        return [partitions, now, lag], None
-    while len(samples) > 3 and now - samples[3] >= _SPAN_MS:
-        del samples[1:3]
-    passed, lost = now - samples[1], samples[2] - lag
-    if now - samples[-2] >= _STEP_MS:
-        samples += (now, lag)
-    if passed < _LEAST_MS or lost <= 0:
-        return samples, None
-    return samples, round(lag * passed / lost / 1000, 1)
-
-
-def shifted(samples: list[int], by: int) -> list[int]:
-    """The samples after all times so far have turned out wrong by so many ms."""
-    return [n + by if at % 2 else n for at, n in enumerate(samples)]

@@ -102,27 +102,10 @@ def end_window(
         and 100 * abs(observation.time - load.since_time - passed) <= _CLOCKS_PERCENT * passed
     )
     load.length, load.counts = (passed, _counts(state, load, observation)) if is_sure else (0, {})
-    load.behind = load.behind and _is_whole(load, state, subscribed)
     load.produced_per_second, load.consumed_per_second = _sums(load, subscribed)
     load.since, load.since_time = elapsed, observation.time
     load.starts = _starts(state, observation)
     return True
-
-
-def follow_behind(load: LoadState, *, behind: bool, begins: bool) -> None:
-    """Note whether the group was behind at a round. Called after the round's lag was judged.
-
-    Args:
-        load: The group's load.
-        behind: It had not read all that the round before could have read.
-        begins: A window has ended at this round, and the next begins.
-    """
-    if not begins:
-        load.behind = load.behind and behind
-        return
-    if load.behind and behind and load.consumed_per_second:
-        load.consumed_per_second_behind = load.consumed_per_second
-    load.behind = behind
 
 
 def void(load: LoadState, topic: str, partitions: Collection[int], *, of_log: Collection[int]) -> None:
@@ -233,21 +216,6 @@ def _sums(load: LoadState, subscribed: frozenset[str] | None) -> tuple[float | N
         sum(produced) * 1000 / load.length if produced else None,
         sum(consumed) * 1000 / load.length if consumed else None,
     )
-
-
-def _is_whole(load: LoadState, state: GroupState, subscribed: frozenset[str] | None) -> bool:
-    """Whether the window that ends knows what was consumed from each subscribed partition that has commits."""
-    for topic, partitions in state.partitions.items():
-        if subscribed is not None and topic not in subscribed:
-            continue
-        start, (_, counts) = load.starts.get(topic), counts_of(load, topic)
-        before = _unpacked(start.committed) if start is not None else array("q")
-        for partition, known in partitions.items():
-            had = before[partition] if 0 <= partition < len(before) else _NONE
-            counted = 0 <= partition < len(counts) and counts[partition] >= 0
-            if not counted and (known.committed >= 0 or had != _NONE):
-                return False
-    return True
 
 
 def _with(packed: bytes, partitions: Collection[int]) -> bytes:

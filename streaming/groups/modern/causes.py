@@ -57,7 +57,9 @@ def modern_causes(
         if before.new_metadata:
             evidence = "the metadata of the topics changed, and the targets do not show how"
             counts = _changed_counts(decision, names, unchanged=not found)
-            found += of_topics("partitions_changed", counts, "the metadata of the topics changed, and its partitions did")
+            found += of_topics(
+                "partitions_changed", counts, "the metadata of the topics changed, and its partitions did"
+            )
         if len(before.asked) == len(decision.assignors) == 1 and before.asked != decision.assignors:
             (first,), (second,) = before.asked, decision.assignors
             found.append(cause("strategy_changed", "most members ask for another assignor", before=first, after=second))

@@ -76,9 +76,9 @@ def replay(
         group = ModernGroup(item.group_type, exact=born, before=Before({} if born else None))
     if isinstance(item, GroupEpoch):
         # The hash of no topics is 0, like one that is not recorded: where nothing was assigned, a hash means topics.
-        had_none = not any(target.partitions for target in group.targets.values())
-        known = group.metadata_hash != 0 or had_none
-        group.before.new_metadata |= known and item.metadata_hash not in (0, group.metadata_hash)
+        assigned = any(target.partitions for target in group.targets.values())
+        if (group.metadata_hash or not assigned) and item.metadata_hash not in (0, group.metadata_hash):
+            group.before.new_metadata = True
         group.epoch, group.metadata_hash = item.epoch, item.metadata_hash
         return group, None if group.members or not group.before.members else _decided(group, item)
     if isinstance(item, TargetEpoch):

@@ -58,7 +58,6 @@ class EventRound:
     end: int
 
 
-
 def event_rounds(taken: Iterable[ClosedRound], partition: int) -> tuple[EventRound, ...]:
     """The rounds with events in a partition of the events topic."""
     return tuple(

@@ -191,11 +191,6 @@ GROUP_HEALTH: Final = observed(
         ),
         Column("time_behind_partition", INT, "Its partition"),
         Column(
-            "drain_seconds",
-            DOUBLE,
-            "After so long the group would have caught up at its pace of the last ten minutes, or since it fell behind. NULL when lag_total did not shrink, in the first half minute, and while the group keeps up",
-        ),
-        Column(
             "loses_data_in_seconds_min",
             DOUBLE,
             "For at least so long from round_time on retention keeps all unread records, under the condition of loses_data_by; 0 when one may be deleted at any time, NULL with loses_data_reason. Counts down until a newer row comes",
@@ -228,11 +223,6 @@ GROUP_HEALTH: Final = observed(
             "Sum of lag.produced_per_second over subscribed partitions where it is known; NULL where it is for none",
         ),
         Column("consumed_per_second", DOUBLE, "Sum of lag.consumed_per_second likewise"),
-        Column(
-            "consumed_per_second_behind",
-            DOUBLE,
-            "consumed_per_second of the newest window in which the group was behind at every round and all rates are known: what it can do at least. NULL before there was one",
-        ),
         Column(
             "load_imbalance",
             DOUBLE,

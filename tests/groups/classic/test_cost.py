@@ -23,7 +23,6 @@ from tests.groups.build import (
 )
 
 
-
 def committed(record: int) -> list[GroupInput]:
     return [make_commits(record, 10, topic="x", partition=p) for p in (0, 1)]
 

@@ -209,58 +209,6 @@ def test_a_rate_is_that_of_a_window_in_which_nothing_forbids_one(case: str) -> N
         since = until + EVERY
 
 
-@pytest.mark.parametrize(
-    ("stages", "consumed", "behind"),
-    [
-        # A group that was behind all the time shows how fast it can be.
-        ([(HEARTBEAT, grows(5, 100_000), grows(40))], 40.0, 40.0),
-        # It has caught up, and is slower because there is no more.
-        (
-            [
-                (HEARTBEAT, grows(5, 100_000), grows(40)),
-                (4_740, grows(5, 100_000), lambda s: min(100_000 + 5 * s, 40 * s)),
-            ],
-            5.0,
-            40.0,
-        ),
-        # Or it reads nothing.
-        ([(HEARTBEAT, grows(5, 100_000), grows(40)), (2 * HEARTBEAT, grows(5, 100_000), NOTHING)], 0.0, 40.0),
-        # One that keeps up does not show it.
-        ([(2 * HEARTBEAT, FIVE, FIVE)], 5.0, None),
-        # Nor one that had caught up at a single round. From the next round on it is as far behind as before. It has a
-        # row within ten minutes after the window's end.
-        *(
-            (
-                [
-                    (
-                        2 * HEARTBEAT - EVERY,
-                        lambda s, at=second: 40 * s + (20_000 if s > at else 10_000),
-                        lambda s, at=second: 40 * s + (10_000 if s >= at else 0),
-                    )
-                ],
-                consumed,
-                None,
-            )
-            for second, consumed in (
-                (0, 40.0),
-                (300, pytest.approx(40 + 10_000 / 600)),
-                (600, pytest.approx(56.67, abs=0.01)),
-            )
-        ),
-    ],
-)
-def test_how_fast_a_group_can_be_shows_only_while_it_is_behind(
-    stages: list[tuple[int, Callable[[int], int], Callable[[int], int | None]]],
-    consumed: float | None,
-    behind: float | None,
-) -> None:
-    life, since = Life(), 0
-    for until, end, committed in stages:
-        lived(until, end, committed, life=life, since=since)
-        since = until + EVERY
-    assert (health(life).consumed_per_second, health(life).consumed_per_second_behind) == (consumed, behind)
-
-
 def test_rates_cause_no_rows() -> None:
     def rows_with(heartbeat_ms: int) -> tuple[int, int]:
         life = Life(GroupConfig(cluster="test", heartbeat_ms=heartbeat_ms))
@@ -336,7 +284,7 @@ def test_a_window_of_which_a_part_was_compacted_has_no_rates() -> None:
     life.take(Compacted(3_010, 3_500))
     lived(HEARTBEAT, lambda s: 100_000 + 5 * s, lambda s: 40 * s, life=life, since=360)
     assert rates(life) == (None, None)
-    assert (health(life).consumed_per_second, health(life).consumed_per_second_behind) == (None, None)
+    assert health(life).consumed_per_second is None
 
 
 def test_an_idle_group_has_rates_of_nothing_at_the_rounds_that_show_it() -> None:
@@ -353,17 +301,6 @@ def test_sums_leave_out_topics_that_the_group_does_not_subscribe_to() -> None:
         life.take(round_at(second, make_topic("x", 1, end=2 * second), make_topic("old", 1, end=1_000 * second)))
     assert (health(life).produced_per_second, health(life).consumed_per_second) == (2.0, None)
     assert {row.produced_per_second for row in life.rows.lag[-2:]} == {2.0, 1_000.0}
-
-
-def test_a_partition_without_a_rate_tells_nothing_of_how_fast_the_group_can_be() -> None:
-    life = Life()
-    for second in range(0, HEARTBEAT + 1, EVERY):
-        life.take(make_commit(10 * second + 1, 40 * second, topic="x", time=START + second * SECOND))
-        if second >= 300:
-            life.take(make_commit(10 * second + 2, second, topic="x", partition=1, time=START + second * SECOND))
-        life.take(round_at(second, make_topic("x", 2, end=100_000)))
-    assert health(life).consumed_per_second == 40.0
-    assert health(life).consumed_per_second_behind is None
 
 
 def test_the_largest_offsets_there_are_give_finite_rates() -> None:
@@ -415,36 +352,7 @@ def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
     assert (health(life).round_time, health(life).produced_per_second) == (START + 720 * SECOND, 2.0)
 
 
-def test_a_topic_that_is_not_subscribed_does_not_hide_how_fast_the_group_can_be() -> None:
-    life = Life.after(make_record(0, [make_member("a", ("x",), {"x": (0,)})], time=START))
-    for second in range(0, HEARTBEAT + 1, EVERY):
-        at = START + second * SECOND
-        life.take(make_commit(10 * second + 1, 40 * second, topic="x", time=at))
-        if second >= 300:
-            life.take(make_commit(10 * second + 2, second, topic="y", time=at))
-        life.take(make_observation(10 * second + 3, make_topic("x", 1, end=100_000), make_topic("y", 1), time=at))
-    assert health(life).consumed_per_second_behind == 40.0
-
-
 def test_a_partition_whose_first_records_were_deleted_unread_is_in_doubt_though_it_committed_nothing_but_zero() -> None:
     assert is_doubtful(PartitionState(committed=0, start=10), 20) == (False, True)
     assert is_doubtful(PartitionState(committed=0, start=1), 20) == (False, False)  # a transaction's marker, perhaps
     assert is_doubtful(PartitionState(committed=-1, start=10), 20) == (False, False)
-
-
-@pytest.mark.parametrize(("deletes", "known"), [(False, 6.0), (True, 3.0)])
-def test_a_window_in_which_an_offset_was_deleted_tells_nothing_of_how_fast_the_group_can_be(
-    deletes: bool, known: float
-) -> None:
-    # It reads 3 a second in the first window, and 6 in the second one.
-    life = Life.after(
-        make_record(0, [make_member("a", ("x",), {"x": (0, 1)})]), make_commit(1, 10, topic="x", time=START)
-    )
-    for second in range(0, 2 * HEARTBEAT + 1, EVERY):
-        at = START + second * SECOND
-        read = 3 * second + 3 * max(0, second - HEARTBEAT)
-        life.take(make_commit(10 * second + 1, read, topic="x", partition=1, time=at))
-        life.take(round_at(second, make_topic("x", 2, end=5 * second + 50_000)))
-        if deletes and second == HEARTBEAT:
-            life.take(make_commit(10 * second + 5, None, topic="x", time=at))
-    assert health(life).consumed_per_second_behind == known
