@@ -1,15 +1,14 @@
 """What a verdict used, as one compressed line of `evenkeel assign`: the column `drift.inputs`.
 
 Anyone with the right to join a group chooses its number of members, their names and what they claim to own. So the line
-has a limit, and is not even written if it is certain to exceed it.
+has a limit.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -30,9 +29,6 @@ ids does not compress: the group above needs 26 KB, or 52 KB if its members repo
 # The line of an ordinary group takes 10 us at any level. For 1,000 members, level 6 is a seventh smaller than level 1
 # and takes 2 ms more; level 9 saves nothing further.
 _LEVEL = 6
-
-# Bytes to compress between checks of the compressed size, to give up early on data that does not compress.
-_STEP = 128 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +85,7 @@ VerdictInputs = ClientInputs | ServerInputs | AllocateInputs
 
 def pack_inputs(inputs: VerdictInputs) -> bytes | None:
     """The line of `evenkeel assign`, compressed (zlib); None when it is beyond `LINE_MAX` or `PACKED_MAX`."""
-    is_too_long = any(size > LINE_MAX for size in accumulate(_least_sizes(inputs)))
-    return None if is_too_long else pack_line(_line(inputs))
+    return pack_line(_line(inputs))
 
 
 def pack_line(question: Mapping[str, Any]) -> bytes | None:
@@ -98,13 +93,7 @@ def pack_line(question: Mapping[str, Any]) -> bytes | None:
     line = msgspec.json.encode(question)
     if len(line) > LINE_MAX:
         return None
-    packer = zlib.compressobj(_LEVEL)
-    packed = b""
-    for start in range(0, len(line), _STEP):
-        packed += packer.compress(line[start : start + _STEP])
-        if len(packed) > PACKED_MAX:
-            return None
-    packed += packer.flush()
+    packed = zlib.compress(line, _LEVEL)
     return packed if len(packed) <= PACKED_MAX else None
 
 
@@ -132,21 +121,3 @@ def _line(inputs: VerdictInputs) -> dict[str, Any]:
     if isinstance(inputs, ServerInputs):
         return write_server_line(inputs.strategy, inputs.group, inputs.release)
     return write_client_line(inputs.strategy, inputs.group, inputs.library, inputs.partition_racks)
-
-
-def _least_sizes(inputs: VerdictInputs) -> Iterator[int]:
-    """Lower bounds on the size of parts of the line, in bytes."""
-    if isinstance(inputs, AllocateInputs):
-        yield sum(map(len, inputs.clients))
-        return
-    for member in inputs.group.members:
-        yield len(member.member_id) + sum(map(len, member.topics)) + 3 * len(member.topics)
-    if isinstance(inputs, ServerInputs):
-        for of_broker in inputs.group.members:
-            yield sum(2 * len(partitions) for _, partitions in of_broker.target)
-        return
-    for of_client in inputs.group.members:
-        yield 2 * len(of_client.user_data or b"")
-        yield sum(len('["",0],') * len(partitions) for _, partitions in of_client.owned)
-    for racks in (inputs.partition_racks or {}).values():
-        yield len("[],") * len(racks)
