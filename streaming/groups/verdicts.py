@@ -6,7 +6,7 @@ and modern groups is behind `GroupKind`. docs/verdicts.md explains the values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
@@ -47,46 +47,15 @@ UNASSIGNED = "unassigned"
 """Kind of a drifted partition that should have an owner and has none."""
 
 WAITING_MAX: Final = 64
-"""Most decisions that wait for a verdict. Without a limit, a flapping group would grow the state while there are no
-rounds, and a verdict that late helps nobody. Dropped decisions get the verdict `unverified` and say why."""
-
-TOO_MANY = "too many generations passed without a round: not recomputed"
-"""Reason of a decision that was dropped (`WAITING_MAX`)."""
-
-# A dropped decision keeps a few hundred bytes, for its row of `drift`. A group that flaps for a weekend without a round
-# makes tens of thousands; beyond this many they are only counted. `rebalance_churn` has a row for each of them.
-_DROPPED_MAX = 1_000
+"""Most decisions that wait for a verdict, the newest. Without a limit, a flapping group would grow the state while there
+are no rounds, and a verdict that late helps nobody: those before have no row of `drift`."""
 
 # Generations are int32, and a corrupt record may contain any value.
 _INT32 = 2**31 - 1
 
-_Waiting = TypeVar("_Waiting", bound=msgspec.Struct)
-
-
-def drop_oldest(waiting: list[_Waiting], emptied: Callable[[_Waiting], _Waiting]) -> None:
-    """Once too many decisions wait, empty the oldest that is whole; of too many emptied ones only count the oldest.
-
-    Args:
-        waiting: Decisions of one kind, the newest just added; its field `more` counts those before it.
-        emptied: Reduces a decision to its own columns.
-    """
-    at = len(waiting) - WAITING_MAX - 1
-    if at >= 0:
-        waiting[at] = emptied(waiting[at])
-    if at >= _DROPPED_MAX:
-        oldest: Any = waiting.pop(0)
-        following: Any = waiting[0]
-        waiting[0] = msgspec.structs.replace(following, more=following.more + oldest.more + 1)
-
-
 def generations_between(before: int, generation: int) -> int:
     """Number of generations, or epochs, skipped between two decisions."""
     return min(_INT32, max(0, generation - before - 1))
-
-
-def too_many(more: int) -> str:
-    """Reason for a dropped decision; `more` counts the dropped decisions before it, which have no rows of their own."""
-    return TOO_MANY if not more else f"{TOO_MANY}, nor are {more:,} before it, which have no row here"
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,20 +246,6 @@ def loaded() -> Life:
     return life
 
 
-def flapping() -> Life:
-    """More than a thousand pending decisions, the oldest of them only counted; a shorter life is edited to match."""
-    life = Life.after(
-        make_record(5, even("x", 2, "a", "b")), *read([metadata("a"), epoch(1), target("a", 0), stands(1)], 10)
-    )
-    oldest = life.state.classic.waiting[0]
-    record = msgspec.structs.replace(oldest.record, members=())
-    life.state.classic.waiting[0] = msgspec.structs.replace(oldest, record=record, kind="dropped", more=3)
-    life.state.modern.waiting[0] = msgspec.structs.replace(
-        life.state.modern.waiting[0], dropped=True, members=(), more=4
-    )
-    return life
-
-
 def open_cost(row: ChurnRow) -> OpenCost:
     """The cost of a rebalance with this row, of which a member has committed and the next boundary has not come."""
     seen = RoundSpan(START, START + 1, 2)
@@ -371,7 +357,6 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     ),
     "drifted": ("a drifted generation whose cost is known in part", drifted),
     "ending": ("a consumer group that has ended just now, before the classic record that follows", ending),
-    "flapping": ("a group that has made more decisions without a round than are kept", flapping),
     "growing": ("a group that was set back, falls behind and is set back again; commits not told yet", growing),
     "partitions_pending_handover": (
         "one partition given up at 15 and not given on; a third partition first seen at 20",

@@ -37,11 +37,8 @@ from streaming.groups.context import NEWEST, Context, of_record
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import drop_oldest
+from streaming.groups.verdicts import WAITING_MAX
 from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone
-
-_LONGEST_PROTOCOL: Final = 200
-"""Characters of a strategy's name that a dropped decision keeps."""
 
 _KEPT_MAX: Final = 50_000
 """Partitions times members up to which the state keeps what the members had before: some 100 KB at the very most. A
@@ -82,7 +79,7 @@ def _begin(state: GroupState, record: MembershipRecord, past: Past, change: Chan
 def _hand_to_verdicts(
     state: GroupState, record: MembershipRecord, past: Past, change: Change, context: Context
 ) -> None:
-    """Make it the current decision, and let it wait for the round after it; of too many the oldest is dropped."""
+    """Make it the current decision, and let it wait for the round after it, of too many only the newest."""
     classic, decides = state.classic, past.decides
     size = most_partitions(record, change.owned) * len(record.members)
     keeps = decides and not change.pending and size <= max(_KEPT_MAX, context.config.what_if_max_size)
@@ -107,15 +104,7 @@ def _hand_to_verdicts(
             # `what_if` tries no other strategies at the decisions before the newest ones.
             older = classic.waiting[-NEWEST - 1]
             classic.waiting[-NEWEST - 1] = msgspec.structs.replace(older, before=None)
-    drop_oldest(classic.waiting, _dropped)
-
-
-def _dropped(decision: ClassicDecision) -> ClassicDecision:
-    """A decision that will not be judged any more, reduced to its own columns."""
-    # Names may have 32 KB, and a thousand of these are kept.
-    protocol = decision.record.protocol and decision.record.protocol[:_LONGEST_PROTOCOL]
-    emptied = msgspec.structs.replace(decision.record, members=(), leader=None, protocol=protocol)
-    return ClassicDecision(emptied, "dropped", decision.incarnation)
+    del classic.waiting[:-WAITING_MAX]
 
 
 def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> Change:

@@ -64,7 +64,6 @@ from streaming.groups.verdicts import (
     Verdict,
     drifted_between,
     standing,
-    too_many,
     write_verdicts,
 )
 from streaming.records import GroupObservation, MembershipRecord
@@ -174,8 +173,6 @@ def _judge(
         None while a later round may show what is missing (the decision stays pending); never None if `last`.
     """
     record = decision.record
-    if decision.kind == "dropped":
-        return Verdict(UNVERIFIED, too_many(decision.more))
     if not record.members:
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if not is_consumer(record):

@@ -28,7 +28,6 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
             another strategy then, which needs them. None if unknown, or too many.
         partitions_moved_optimal: As in its churn row, while the decision waits or is the newest.
         first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
-        more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
         after_round: Time of the newest round before the record, ms: it was not decided earlier, whatever the clock said
             that gave the record its time. -1 if the group had no round.
         decided_by: Record time of the newest decision, ms, or the time of the first round after it where that is
@@ -42,7 +41,6 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     before: Owned | None = None
     partitions_moved_optimal: int | None = None
     first_half: bool = False
-    more: int = 0
     after_round: int = -1
     decided_by: int = -1
 

@@ -31,7 +31,7 @@ from streaming.groups.modern.recompute import least_moves_of_target, moves_of_ta
 from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
+from streaming.groups.verdicts import WAITING_MAX, generations_between
 from streaming.records import (
     CONSUMER,
     CURRENT_TYPES,
@@ -152,26 +152,7 @@ def _decide(state: GroupState, decision: ModernDecision, was: Before | None, con
     modern.unnamed += 1
     if modern.unnamed > WAITING_MAX:
         write_modern_members(state, context, most=1)
-    drop_oldest(modern.waiting, _dropped)
-
-
-def _dropped(decision: ModernDecision) -> ModernDecision:
-    """A decision that will not be judged any more, reduced to its own columns."""
-    return msgspec.structs.replace(
-        decision,
-        dropped=True,
-        members=(),
-        subscriptions={},
-        topic_lists=(),
-        targets={},
-        before=None,
-        joined=None,
-        left=None,
-        replaced=(),
-        undescribed=(),
-        topics=None,
-        topology=None,
-    )
+    del modern.waiting[:-WAITING_MAX]
 
 
 def _owner_in(item: ModernInput) -> str | None:

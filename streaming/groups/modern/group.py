@@ -118,8 +118,6 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         carried_over: The target is the assignment of the classic group that was upgraded
             (`ConsumerGroup.fromClassicGroup`); no assignor made it.
         topology: Topology of a streams group; None otherwise.
-        dropped: Too many later decisions came before a round could judge it; its content is not kept (`decisions.py`).
-        more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
         unseen: Epochs between a decision that was only seen and the previous look, whose targets are not known.
         topic_lists: The different lists of topic names that members subscribe to, each sorted, including the matches of
             regular expressions at the time. A hundred members may share one of a thousand topics.
@@ -146,8 +144,6 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     incarnation: int = -1
     carried_over: bool = False
     topology: StreamsTopology | None = None
-    dropped: bool = False
-    more: int = 0
     unseen: int = 0
     topic_lists: tuple[tuple[str, ...], ...] = ()
 

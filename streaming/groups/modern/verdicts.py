@@ -59,7 +59,6 @@ from streaming.groups.verdicts import (
     drift_row,
     drifted_between,
     standing,
-    too_many,
     write_verdicts,
 )
 from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows, with_load_optimal
@@ -152,8 +151,6 @@ def _judge(state: GroupState, decision: ModernDecision, config: GroupConfig) -> 
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if decision.group_type != CONSUMER:
         return Verdict(NOT_APPLICABLE, no_verdict_on(decision.group_type))
-    if decision.dropped:
-        return Verdict(UNVERIFIED, too_many(decision.more))
     if state.modern.unreadable:
         return Verdict(UNVERIFIED, unreadable_since(state.modern.unreadable))
     names = names_at(state, decision)
