@@ -8,11 +8,11 @@
 -- Columns: one row per strategy; the columns of the table what_if keep their names. `decision` names the decision;
 -- an even newer one may still wait for its verdict.
 SELECT strategy, runs, configured, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
-  load_imbalance_optimal_max, load_reason, reason, decision, record_time,
+  reason, decision, record_time,
   generation
 FROM (
   SELECT strategy, runs, configured, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
-  load_imbalance_optimal_max, load_reason, reason, decision, record_time,
+  reason, decision, record_time,
     generation, rank() OVER (ORDER BY round DESC, decision DESC) AS place
   FROM what_if_current
   WHERE cluster = :cluster AND group_id = :group_id

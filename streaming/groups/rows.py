@@ -438,9 +438,6 @@ class WhatIfRow(_OfDecision, frozen=True, array_like=True):
     imbalance_optimal: float | None = None
     reason: str | None = None
     load_imbalance: float | None = None
-    load_reason: str | None = None
-    load_imbalance_optimal_min: float | None = None
-    load_imbalance_optimal_max: float | None = None
     configured: bool | None = None
 
 

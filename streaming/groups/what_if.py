@@ -15,7 +15,7 @@ from functools import partial
 
 import msgspec
 
-from assignors import Assignment, AssignorError, Bounds, Group, Load, load_imbalance_optimal
+from assignors import Assignment, AssignorError, Bounds, Group, Load
 from assignors.measures import outcome
 from streaming.groups.context import NEWEST, GroupConfig, of_decision
 from streaming.groups.rows import WhatIfRow
@@ -76,7 +76,6 @@ def _unfilled_row(
         configured=None if configured is None else configured == strategy,
         library=library,
         reason=reason,
-        load_reason=reason,
     )
 
 
@@ -89,19 +88,14 @@ class Compared:
         before: The members' previous partitions; empty where they are not known.
         known_before: They are known.
         bounds: The best that any strategy could reach.
-        load: What the partitions have to carry, or why that is not known.
+        load: What the partitions have to carry; None where it is not known.
     """
 
     group: Group
     before: Assignment
     known_before: bool
     bounds: Bounds
-    load: Load | str
-
-    @property
-    def weights(self) -> Load | None:
-        """What the partitions have to carry; None where it is not known."""
-        return None if isinstance(self.load, str) else self.load
+    load: Load | None
 
     def filled(self, row: WhatIfRow, answer: Assignment | AssignorError) -> WhatIfRow:
         """The row with what the strategy gives, or with the reason why nobody can tell."""
@@ -111,16 +105,14 @@ class Compared:
             imbalance_optimal=self.bounds.imbalance_optimal,
         )
         if isinstance(answer, AssignorError):
-            reason = str(answer)[:_LONGEST_REASON]
-            return msgspec.structs.replace(row, reason=reason, load_reason=reason)
-        found = outcome(self.group, self.before, answer, self.weights)
+            return msgspec.structs.replace(row, reason=str(answer)[:_LONGEST_REASON])
+        found = outcome(self.group, self.before, answer, self.load)
         return msgspec.structs.replace(
             row,
             partitions_moved=found.partitions_moved if self.known_before else None,
             imbalance=found.imbalance,
             reason=None if self.known_before else UNKNOWN_BEFORE,
             load_imbalance=found.load_imbalance,
-            load_reason=self.load if isinstance(self.load, str) else None,
         )
 
 
@@ -132,23 +124,6 @@ def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
         f"{partitions:,} partitions times {members:,} members are more than what_if_max_size "
         f"({config.what_if_max_size:,}): only smaller decisions are computed"
     )
-
-
-def with_load_optimal(rows: list[WhatIfRow], group: Group, load: Load | str) -> list[WhatIfRow]:
-    """The rows with the bounds of the best that any assignment could do, where one was weighed.
-
-    They come last: where they take more than a decision may cost, only they are missing.
-    """
-    weighed = [row.load_imbalance for row in rows if row.load_imbalance is not None]
-    found = load_imbalance_optimal(group, load) if weighed and not isinstance(load, str) else None
-    if found is None:
-        return rows
-    # One of the strategies may have found a better assignment than that of the bound.
-    most = max(found[0], min(found[1], *weighed))
-    return [
-        msgspec.structs.replace(row, load_imbalance_optimal_min=found[0], load_imbalance_optimal_max=most)
-        for row in rows
-    ]
 
 
 def configured_name(observation: GroupObservation) -> str | None:

@@ -200,8 +200,6 @@ def _has_reasons(rows: Rows) -> None:
         assert (health.time_behind_seconds_max is None) == (health.time_behind_reason is not None)
         # A backlog has a place only where something is certainly behind, and then it is behind for at least so long.
         assert health.time_behind_topic is None or health.time_behind_seconds_min is not None
-    for what_if in rows.what_if:
-        assert (what_if.load_imbalance is None) == (what_if.load_reason is not None)
 
 
 Record = tuple[int, int, bytes, bytes | None]

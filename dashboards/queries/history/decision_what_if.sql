@@ -6,7 +6,7 @@
 --   :decision  BIGINT  number of the decision
 -- Columns: one row per strategy; the columns of the table what_if keep their names.
 SELECT strategy, runs, configured, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
-  load_imbalance_optimal_max, load_reason, reason,
+  reason,
   decision, record_time, generation
 FROM (
   SELECT *, row_number() OVER (PARTITION BY strategy ORDER BY round DESC) AS age

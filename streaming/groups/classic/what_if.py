@@ -46,7 +46,6 @@ from streaming.groups.what_if import (
     configured_name,
     too_large,
     what_if_rows,
-    with_load_optimal,
 )
 from streaming.records import GroupObservation, MembershipRecord
 
@@ -184,7 +183,7 @@ def _rows(
                 except AssignorError as error:
                     answer = error
         rows.append(compared.filled(row_of(name, runs=name == runs, library=library), answer))
-    return with_load_optimal(rows, group, compared.load)
+    return rows
 
 
 def result_of(

@@ -56,21 +56,19 @@ def counts_of(load: LoadState, topic: str) -> tuple[array[int], array[int]]:
     return (array("q"), array("q")) if counts is None else (_unpacked(counts.produced), _unpacked(counts.consumed))
 
 
-def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | str:
-    """Records of the newest ended window in all partitions of these topics, or why they are not known.
+def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | None:
+    """Records of the newest ended window in all partitions of these topics; None where they are not known, or none.
 
     Args:
         load: The group's load.
         counts: Partition counts by topic.
     """
     if load is None or not load.length:
-        return "no window of the rates has ended yet, or its length is not certain"
-    found: dict[str, Sequence[float]] = {}
-    for topic, count in counts.items():
-        of_topic = found[topic] = counts_of(load, topic)[0][:count]
-        if len(of_topic) < count or min(of_topic, default=0) < 0:
-            return f"the rates of topic {topic[:100]!r} are not known for each partition"
-    return found if any(map(any, found.values())) else "no records were produced"
+        return None
+    found = {topic: counts_of(load, topic)[0][:count] for topic, count in counts.items()}
+    if any(len(found[topic]) < count or min(found[topic], default=0) < 0 for topic, count in counts.items()):
+        return None
+    return found if any(map(any, found.values())) else None
 
 
 def end_window(

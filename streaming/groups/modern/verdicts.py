@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from assignors import Assignment, AssignorError, CannotTell, Group, Load, TooMuchWork, from_topics, same
+from assignors import Assignment, AssignorError, CannotTell, Group, Load, from_topics
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
 from assignors.measures import bounds_of
 from streaming.groups.context import Context, GroupConfig, of_decision, of_record
@@ -38,7 +38,6 @@ from streaming.groups.modern.recompute import (
     balance_of_target,
     before_target,
     group_of_target,
-    orders_of,
     recompute_target,
 )
 from streaming.groups.rows import DriftedPartition, WhatIfRow
@@ -61,7 +60,7 @@ from streaming.groups.verdicts import (
     standing,
     write_verdicts,
 )
-from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows, with_load_optimal
+from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows
 from streaming.records import CONSUMER, SHARE, STREAMS, GroupObservation
 
 
@@ -293,77 +292,34 @@ def _rows(
     if group is None or had is None:
         return "the topics of its target are not known, or have no such partitions"
     target = from_topics(decision.targets)
-    fits = verdict.on_running == IDENTICAL
-    release, found = _answers(decision, asked, target, fits=fits)
-    gives = _gives(decision, asked, target) if fits else frozenset()
+    # Keys that share a bucket of the coordinator's maps have the order in which the verdict has found the target.
+    ordered = verdict.inputs.group if isinstance(verdict.inputs, ServerInputs) else asked
     compared = Compared(group, had, True, bounds_of(group, had), _load(state, group, names))
     rows = []
-    for name, answer in found.items():
+    for name in _names(decision):
         runs = _asks(name, decision)
-        if runs is None and len(gives) == 1:
-            runs = name in gives
-        library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
+        library = verdict.library
+        answer: Assignment | AssignorError = target
+        if not (runs and verdict.on_running == IDENTICAL):
+            library = f"broker:{ERAS[-1]}" if name in _NAMES else None
+            answer = _answer(name, ordered)
         rows.append(compared.filled(row_of(name, runs=runs, library=library), answer))
-    return with_load_optimal(rows, group, compared.load)
+    return rows
 
 
-def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | str:
+def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | None:
     """As `known_load`, by topic id."""
     counts = group.partitions_per_topic
     if not counts.keys() <= names.keys():
-        return "the names of its topics are not known"
+        return None
     load = known_load(state.load, {names[topic_id]: count for topic_id, count in counts.items()})
-    return load if isinstance(load, str) else {topic_id: load[names[topic_id]] for topic_id in counts}
+    return None if load is None else {topic_id: load[names[topic_id]] for topic_id in counts}
 
 
-def _answers(
-    decision: ModernDecision, asked: ServerGroup, target: Assignment, *, fits: bool
-) -> tuple[str, dict[str, Assignment | AssignorError]]:
-    """The result of each assignor, in the newest release in which an assignor that may run gives the target.
-
-    Args:
-        decision: The decision.
-        asked: The assignor's input.
-        target: The decision's target.
-        fits: There is such a release, for some order of the members. Otherwise the newest release is used.
-    """
-    group, release = asked, ERAS[-1]
-    if fits:
-        fitting = (
-            (turned, era)
-            for turned in orders_of(decision, asked)
-            for era in reversed(ERAS)
-            if any(_is(_answer(name, turned, era), target) for name in decision.assignors or _NAMES)
-        )
-        group, release = next(fitting, (asked, ERAS[-1]))
-    return release, {name: _answer(name, group, release) for name in _names(decision)}
-
-
-def _gives(decision: ModernDecision, asked: ServerGroup, target: Assignment) -> frozenset[str]:
-    """The assignors that may have made the target in some release: they give it, or their result is unknown."""
-    if len(decision.assignors) == 1:
-        return frozenset(decision.assignors)
-    return frozenset(
-        name
-        for name in decision.assignors or _NAMES
-        if any(
-            isinstance(answer := _answer(name, turned, era), CannotTell) or _is(answer, target)
-            for turned in orders_of(decision, asked)
-            for era in ERAS
-        )
-    )
-
-
-def _is(answer: Assignment | AssignorError, target: Assignment) -> bool:
-    return not isinstance(answer, AssignorError) and same(answer, target)
-
-
-def _answer(name: str, asked: ServerGroup, release: str) -> Assignment | AssignorError:
+def _answer(name: str, asked: ServerGroup) -> Assignment | AssignorError:
     if name not in _NAMES:
         return CannotTell(f"assignor {name[:100]!r} is not known")
     try:
-        return assign_on_server(f"{PREFIX}{name}", asked, release)
-    except TooMuchWork:
-        raise  # a partial search must not look like a complete one with a single match
+        return assign_on_server(f"{PREFIX}{name}", asked, ERAS[-1])
     except AssignorError as error:
         return error

@@ -24,7 +24,7 @@ from streaming.groups.rocketmq.allocation import NEARBY, missing_of, options_of
 from streaming.groups.rocketmq.round import RocketMQRound, group_of
 from streaming.groups.rocketmq.state import Routes
 from streaming.groups.rocketmq.views import Views, queues_of
-from streaming.groups.rows import WhatIfRow, for_people, unit_of
+from streaming.groups.rows import WhatIfRow, unit_of
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Judged
 from streaming.groups.what_if import Compared, RowOf, too_large, what_if_rows
@@ -64,7 +64,6 @@ def _rows(row_of: RowOf, state: GroupState, decision: ClassicDecision, routes: R
     group = group_of(members, routes)
     before: Assignment = {member: dict(units) for member, units in (decision.before or {}).items()}
     load = known_load(state.load, group.partitions_per_topic)
-    load = for_people(load) if isinstance(load, str) else load
     compared = Compared(group, before, decision.before is not None, bounds_of(group, before), load)
     names = dict.fromkeys((*known_allocate_strategies(), f"{NEARBY}-{views.allocation.nearby_delegate}"))
     if runs is not None:

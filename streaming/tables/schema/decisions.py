@@ -278,12 +278,12 @@ WHAT_IF: Final = Table(
         Column(
             "runs",
             BOOLEAN,
-            "Whether the group runs it; where the broker assigns and no member asks for an assignor, whether only it gives the target. NULL when not known",
+            "Whether the group runs it; NULL when not known, as where the broker assigns and no member asks for an assignor",
         ),
         Column(
             "library",
             STRING,
-            "Client library or broker, with the first release of its era: the one that matches the group's assignment; for other strategies that client's newest, or Java's. NULL when not computed",
+            "Client library or broker, with the first release of its era: the one that matches the group's assignment; for other strategies that client's newest, Java's or the broker's. NULL when not computed",
         ),
         Column(
             "partitions_moved",
@@ -305,18 +305,7 @@ WHAT_IF: Final = Table(
         Column(
             "load_imbalance",
             DOUBLE,
-            "max / mean - 1 of the records produced per second by member, by the newest window of the rates that had ended; NULL with load_reason",
-        ),
-        Column("load_reason", STRING, "Why load_imbalance is NULL; NULL when it is not"),
-        Column(
-            "load_imbalance_optimal_min",
-            DOUBLE,
-            "No assignment of these partitions has a lower load_imbalance; NULL when that is not known, without records, or where it would take too long",
-        ),
-        Column(
-            "load_imbalance_optimal_max",
-            DOUBLE,
-            "There is an assignment with this load_imbalance; the lowest one is exact where it equals load_imbalance_optimal_min",
+            "max / mean - 1 of the records produced per second by member, by the newest window of the rates that had ended; NULL where a rate is not known, and without records",
         ),
         Column("configured", BOOLEAN, "Whether the settings name it for the group; NULL when they name none"),
     ),
