@@ -47,11 +47,12 @@ UNASSIGNED = "unassigned"
 """Kind of a drifted partition that should have an owner and has none."""
 
 WAITING_MAX: Final = 64
-"""Most decisions that wait for a verdict, the newest. Without a limit, a flapping group would grow the state while there
-are no rounds, and a verdict that late helps nobody: those before have no row of `drift`."""
+"""Most decisions that wait for a verdict, the newest: those before have no row of `drift`. Without a limit, a flapping
+group would grow the state while there are no rounds, and a verdict that late helps nobody."""
 
 # Generations are int32, and a corrupt record may contain any value.
 _INT32 = 2**31 - 1
+
 
 def generations_between(before: int, generation: int) -> int:
     """Number of generations, or epochs, skipped between two decisions."""

@@ -118,8 +118,8 @@ def _of_topics(record: MembershipRecord, before: MembershipRecord, change: Chang
     # Where owners are not known, nobody knows which partitions a cooperative leader has held back.
     if change.was is not None and change.after is not None:
         first, second = _counts(before, follows), _counts(record, change.pending)
-        others = [TopicChange(of, str(first[of]), str(second[of])) for of in both if first[of] != second[of]]
-        yield from of_topics("partitions_changed", others, "the leaders assigned another number of its partitions")
+        grown = [TopicChange(of, str(first[of]), str(second[of])) for of in both if first[of] < second[of]]
+        yield from of_topics("partitions_changed", grown, "the leader assigned more partitions than the one before")
 
 
 def _counts(record: MembershipRecord, pending: Owners) -> dict[str, int]:

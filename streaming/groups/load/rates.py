@@ -12,7 +12,7 @@ it took as long as elapsed time does.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from assignors import Load

@@ -84,7 +84,7 @@ LATE = read([owns("b", 2, 2, 3)], 1000)
                 *(observation(10), *read(FIRST + SECOND_MEMBER), *committed(22, 2, 3), observation(23), *GAVE, *TAKES),
                 *(observation(38), *committed(40, 2, 3), observation(41)),
             ],
-            *(19, [(1, None, None), (2, 14.0, None), (3, 14.0, None), (4, 14.0, 36.0)]),
+            *(19, [(1, None, None), (2, 14.0, None), (3, 14.0, 36.0)]),
             id="a commit by the first owner after the decision ends no pause: from a's at 22 to b's at 40",
         ),
         pytest.param(

@@ -7,7 +7,7 @@ import pytest
 from streaming.groups import GroupConfig
 from streaming.groups.rows import WhatIfRow
 from streaming.records import GroupObservation
-from tests.groups.build import CONFIG, GROUP, MINUTE, START, Life, make_observation, make_record, make_topic
+from tests.groups.build import CONFIG, GROUP, MINUTE, START, Life, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Written
 from tests.groups.load.windows import HEARTBEAT, record_of, round_at, see
 from tests.groups.modern_log import (
