@@ -102,7 +102,11 @@ def _follow(tail: DeltaLogTail, into: Counter[str]) -> None:
 
 # (Together with rounds, rows of history are compared with those of which they are made.)
 @pytest.mark.parametrize(
-    "names", [{"rounds"}, {table.name for table in ALL_TABLES} - {"rounds"}], ids=["rounds", "all others"]
+    "names",
+    [
+        pytest.param({"rounds"}, id="rounds"),
+        pytest.param({table.name for table in ALL_TABLES} - {"rounds"}, id="all others", marks=pytest.mark.nightly),
+    ],
 )
 def test_small_files_of_any_table_become_one_with_the_same_rows(
     lake: DeltaLake, writer: Writer, names: set[str]

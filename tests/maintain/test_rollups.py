@@ -39,6 +39,7 @@ def history(lake: DeltaLake) -> dict[str, Counter[str]]:
     return {name: rows_of(lake, name) for name in NAMES}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(examples(3)))
 def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
     lake: DeltaLake, seed: int, tmp_path: Any

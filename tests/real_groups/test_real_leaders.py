@@ -49,6 +49,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.nightly
 def test_every_generation_of_scaled_groups_is_what_a_candidate_of_its_library_computes(
     bootstrap: str, unique: str
 ) -> None:

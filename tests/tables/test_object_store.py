@@ -131,6 +131,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(distant: DeltaLake, faulty: 
     assert [r["round"] for r in found] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.nightly
 def test_maintenance_whose_commits_lose_their_answers_loses_and_doubles_no_row(
     distant: DeltaLake, faulty: FaultyStore
 ) -> None:
