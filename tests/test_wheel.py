@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.xdist_group("installed"), pytest.mark.turn(1)]
 def test_it_holds_every_file_that_the_code_reads_and_no_package_of_an_everyday_name(installed: Installed) -> None:
     with zipfile.ZipFile(installed.wheel) as archive:
         held = set(archive.namelist())
-    assert {name.split("/")[0] for name in held} == {"assignors", "dashboards", "streaming", "evenkeel-0.5.0.dist-info"}
+    assert {name.split("/")[0] for name in held} == {"assignors", "dashboards", "streaming", "evenkeel-0.6.0.dist-info"}
     listed = subprocess.run(["git", "ls-files"], cwd=_ROOT, capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in listed if name.split("/")[0] in ("assignors", "dashboards", "streaming")}
     # (Including files that are not committed yet.)
@@ -86,7 +86,7 @@ def test_the_commands_that_need_no_cluster_run(installed: Installed, elsewhere: 
     assert told.returncode == 0
     assert {"up", "run", "assign", "alert"} <= set(told.stdout.split())
     told = installed.run("evenkeel", "--version", cwd=elsewhere)
-    assert (told.returncode, told.stdout) == (0, "evenkeel 0.5.0\n")
+    assert (told.returncode, told.stdout) == (0, "evenkeel 0.6.0\n")
     completed = installed.run(
         "evenkeel", cwd=elsewhere, _EVENKEEL_COMPLETE="complete_bash", COMP_WORDS="evenkeel al", COMP_CWORD="1"
     )
