@@ -67,7 +67,9 @@ class CustomStrategy:
 
     @property
     def _path(self) -> tuple[str, str, str]:
-        return self.assignor.partition(":") if ":" in self.assignor else self.assignor.rpartition(".")
+        if ":" in self.assignor:
+            return self.assignor.partition(":")
+        return self.assignor.rpartition(".")
 
     def _find(self) -> Any:
         module, _, attribute = self._path
@@ -94,7 +96,9 @@ class CustomStrategies:
     def named(self, name: str) -> Strategy | None:
         """The strategy with this protocol name; None if there is none."""
         found = self._by_name.get(name)
-        return None if found is None else found.strategy()
+        if found is None:
+            return None
+        return found.strategy()
 
     def by_name(self) -> dict[str, Strategy]:
         """All strategies by name."""

@@ -262,7 +262,9 @@ def valued(value: int | None, by: str) -> str:
     if value is None:
         return "not known"
     if by == "seconds":
-        return words.bounds(value, value) if value else "0 s"
+        if value:
+            return words.bounds(value, value)
+        return "0 s"
     return words.number(value)
 
 
@@ -273,13 +275,17 @@ def measured(value: float | None, unit: str) -> str:
     if unit == "/s":
         return f"{words.rate(value)}/s"
     if unit in {"", "count"}:
-        return words.number(value) if unit else words.ratio(value)
+        if unit:
+            return words.number(value)
+        return words.ratio(value)
     return f"{words.number(value)} {unit}"
 
 
 def moment_of(begin: date) -> datetime:
     """The beginning of an hour as it is, or of a day, in UTC."""
-    return begin if isinstance(begin, datetime) else datetime(begin.year, begin.month, begin.day, tzinfo=UTC)
+    if isinstance(begin, datetime):
+        return begin
+    return datetime(begin.year, begin.month, begin.day, tzinfo=UTC)
 
 
 def _x(span: Range) -> list[int]:
@@ -288,7 +294,9 @@ def _x(span: Range) -> list[int]:
 
 def _short(value: float | None) -> float | None:
     """Four digits of a fraction: what a chart can show; a page with a thousand values is a third as long."""
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    return value
 
 
 def _told_lines(lines: Sequence[Sequence[float | None]], names: Sequence[str], unit: str) -> str:
@@ -426,4 +434,6 @@ def _most(values: Iterable[Any]) -> Any:
 def _time(second: float, plot: Plot) -> str:
     moment = datetime.fromtimestamp(int(second), UTC)
     begin, end = plot["x"]
-    return f"{moment:%Y-%m-%d}" if end - begin > _LONG_S else words.time(moment, exact=False)
+    if end - begin > _LONG_S:
+        return f"{moment:%Y-%m-%d}"
+    return words.time(moment, exact=False)

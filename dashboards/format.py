@@ -71,17 +71,23 @@ def time(moment: datetime | None, *, exact: bool = True) -> str:
     The browser knows the viewer's zone, the server does not: so one rendering serves all viewers. A mark is two private
     characters around the time; `visible` escapes those in names, so no name can pass for one.
     """
-    return DASH if moment is None else f"\ue000{int(moment.timestamp() * 1000)}{'s' if exact else 'm'}\ue001"
+    if moment is None:
+        return DASH
+    return f"\ue000{int(moment.timestamp() * 1000)}{'s' if exact else 'm'}\ue001"
 
 
 def whole(moment: datetime | None) -> str:
     """The full moment as text, in UTC: the browser adds the viewer's own."""
-    return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if moment is None:
+        return ""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
     """For how long until now: "3 min"; 0 s for a time that is still to come."""
-    return DASH if moment is None else age(max(timedelta(0), now - moment))
+    if moment is None:
+        return DASH
+    return age(max(timedelta(0), now - moment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +112,25 @@ class Clock:
 
     def at_least(self, moment: datetime | None) -> str:
         """Part of a sentence: " for at least 3 min", with a space before."""
-        return "" if moment is None else f" for at least {age(self.now - moment)}"
+        if moment is None:
+            return ""
+        return f" for at least {age(self.now - moment)}"
 
 
 def number(value: float | None) -> str:
     """A count: "12,400"; a dash for None."""
-    return DASH if value is None else f"{value:,.0f}"
+    if value is None:
+        return DASH
+    return f"{value:,.0f}"
 
 
 def ratio(value: float | None) -> str:
     """An imbalance: "1.50"; "0" if it rounds to nothing."""
     if value is None:
         return DASH
-    return "0" if abs(value) < 0.005 else f"{value:.2f}"
+    if abs(value) < 0.005:
+        return "0"
+    return f"{value:.2f}"
 
 
 def rate(value: float | None) -> str:
@@ -127,21 +139,27 @@ def rate(value: float | None) -> str:
         return DASH
     if 0 < value < 0.05:
         return "<0.1"
-    return f"{value:.1f}" if 0 < value < 9.95 else f"{value:,.0f}"
+    if 0 < value < 9.95:
+        return f"{value:.1f}"
+    return f"{value:,.0f}"
 
 
 def percent(share: float | None) -> str:
     """A part of 1: "0 %", "<1 %", "42 %"."""
     if share is None:
         return DASH
-    return "<1 %" if 0 < share < 0.005 else f"{share:.0%}".replace("%", " %")
+    if 0 < share < 0.005:
+        return "<1 %"
+    return f"{share:.0%}".replace("%", " %")
 
 
 def seconds(value: float | None) -> str:
     """Seconds of a cost: "0.4", "12", "1,240"."""
     if value is None:
         return DASH
-    return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+    if value < 10:
+        return f"{value:.1f}"
+    return f"{value:,.0f}"
 
 
 _AGREE: Final = 2
@@ -166,10 +184,14 @@ def between(low: float | None, high: float | None, say: Callable[[Any], str]) ->
 
 def _from_to(low: str | None, high: str | None) -> str:
     if high is None:
-        return DASH if low is None else f"{low} or more"
+        if low is None:
+            return DASH
+        return f"{low} or more"
     if low is None:
         return f"up to {high}"
-    return high if low == high else f"{low} to {high}"
+    if low == high:
+        return high
+    return f"{low} to {high}"
 
 
 def size(count: float | None) -> str:
@@ -179,7 +201,9 @@ def size(count: float | None) -> str:
     value = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+            if unit == "B" or value >= 100:
+                return f"{value:.0f} {unit}"
+            return f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:,.1f} TB"
 
@@ -192,7 +216,9 @@ def bounds(low: float | None, high: float | None) -> str:
 
 def behind(low: float | None, high: float | None) -> str:
     """The time that an oldest unread record has waited, as bounds in s; "0 s" where none waits."""
-    return "0 s" if (low, high) != (None, None) and not low and not high else bounds(low, high)
+    if (low, high) != (None, None) and not low and not high:
+        return "0 s"
+    return bounds(low, high)
 
 
 def visible(name: str) -> str:
@@ -344,7 +370,9 @@ def _drifted(_problem: str, group: Row, clock: Clock, since: Row) -> str:
 
 def _finding(problem: str, group: Row, clock: Clock, _since: Row) -> str:
     found = next((finding for finding in group["findings"] or () if finding["finding"] == problem), None)
-    return problem.replace("_", " ") if found is None else _with_its_beginning(found, clock)
+    if found is None:
+        return problem.replace("_", " ")
+    return _with_its_beginning(found, clock)
 
 
 def _with_its_beginning(finding: Row, clock: Clock) -> str:
@@ -374,7 +402,9 @@ def _loses_data(_problem: str, group: Row, _clock: Clock, _since: Row) -> str:
     low, high = group["loses_data_in_seconds_min"], group["loses_data_in_seconds_max"]
     when = "has ended" if not high else f"ends in {bounds(low, high)}"
     said = f"the retention of unread records of {place} {when}: they may be deleted any time from then on"
-    return said if group["loses_data_by"] == "append_time" else f"{said} (by the producers' timestamps)"
+    if group["loses_data_by"] == "append_time":
+        return said
+    return f"{said} (by the producers' timestamps)"
 
 
 _MOVES = {"stopped": "nothing committed", "stalled": "not moving", "falling_behind": "growing"}

@@ -150,7 +150,9 @@ class PageLake:
     @property
     def unread(self) -> float:
         """Unread share of the files that existed at the start, 0 to 1."""
-        return self._cache.behind / self._files if self._files else 0.0
+        if self._files:
+            return self._cache.behind / self._files
+        return 0.0
 
     def ask(self, name: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """The rows of a query. Callers share the list until something changes, so do not modify it."""
@@ -221,7 +223,9 @@ class PageLake:
     def quiet_s(self, cluster: str) -> float:
         """Seconds since a round with a new number was read; 0 for an unknown cluster."""
         newest = self._rounds.get(cluster)
-        return 0.0 if newest is None else newest.age_s + self._steady() - newest.at
+        if newest is None:
+            return 0.0
+        return newest.age_s + self._steady() - newest.at
 
     def _see_rounds(self) -> None:
         now = datetime.now(UTC)

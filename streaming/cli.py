@@ -524,7 +524,9 @@ class _Console(Console):
 
 def _console() -> Console:
     # Without a terminal rich would wrap every table at 80 columns, even in a log file.
-    return _Console() if _output().isatty() else _Console(width=160)
+    if _output().isatty():
+        return _Console()
+    return _Console(width=160)
 
 
 def _output() -> TextIO:

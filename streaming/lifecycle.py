@@ -78,4 +78,6 @@ def exit_code(run: Callable[[], int | None]) -> int:
         return run() or 0
     except EvenkeelError as error:
         sys.stderr.write(f"{error}\n")
-        return SETUP_EXIT_CODE if isinstance(error, SetupError) else 1
+        if isinstance(error, SetupError):
+            return SETUP_EXIT_CODE
+        return 1

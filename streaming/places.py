@@ -22,7 +22,9 @@ _SYSTEM = Path("/etc/evenkeel")
 
 def shipped_folder() -> Path:
     """The folder of the files that come with Evenkeel; Spark takes it as its configuration folder."""
-    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT / "conf"
+    if _PACKAGED.is_dir():
+        return _PACKAGED
+    return _CHECKOUT / "conf"
 
 
 def shipped(name: str) -> Path:

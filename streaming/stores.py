@@ -43,7 +43,9 @@ def on_s3(uri: str) -> bool:
 
 def _scheme(uri: str) -> str:
     scheme, separator, _ = uri.partition("://")
-    return scheme.lower() if separator else ""
+    if separator:
+        return scheme.lower()
+    return ""
 
 
 def cause_of(error: BaseException) -> str:
@@ -52,6 +54,8 @@ def cause_of(error: BaseException) -> str:
     code = _CODE.search(text) or _STATUS.search(text)
     for pattern, told in _CAUSES:
         if re.search(pattern, text):
-            return f"{told} ({code[1]})" if code else told
+            if code:
+                return f"{told} ({code[1]})"
+            return told
     told = ": ".join(line.strip(" ↳\t") for line in _REST.sub("", text).splitlines() if line.strip(" ↳\t"))
     return " ".join(told.split())[:_LONGEST] or type(error).__name__

@@ -47,7 +47,9 @@ def age(span: timedelta) -> str:
         return f"{total // 60} min"
     if total < 172_800:
         hours, minutes = divmod(total // 60, 60)
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+        if minutes:
+            return f"{hours} h {minutes} min"
+        return f"{hours} h"
     return f"{total // 86_400} days"
 
 

@@ -72,7 +72,9 @@ class RoundClock(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     @property
     def passed(self) -> int:
         """A time that has passed for certain by the clocks of records, ms: `now`, or -1 until two rounds agree."""
-        return self.now if self.sure else -1
+        if self.sure:
+            return self.now
+        return -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +116,6 @@ def read_clock(clock: RoundClock, time: int, elapsed: int) -> Shift | None:
 
 def _goes_on(believed: int, other: int, ahead: int) -> bool:
     """Whether a round has jumped at least as far as the one before it: a wrong clock would have come back."""
-    return ahead >= other - _BESIDE_MS if other > believed else ahead <= other + _BESIDE_MS
+    if other > believed:
+        return ahead >= other - _BESIDE_MS
+    return ahead <= other + _BESIDE_MS

@@ -28,7 +28,9 @@ def _uniform(of_equal: _Recompute, of_different: _Recompute) -> _Recompute:
     def recompute(group: ServerGroup) -> Assignment:
         if not group.members:
             return {}
-        return of_equal(group) if group.homogeneous else of_different(group)
+        if group.homogeneous:
+            return of_equal(group)
+        return of_different(group)
 
     return recompute
 

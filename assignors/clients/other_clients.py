@@ -74,7 +74,9 @@ def _by_hash(group: Group) -> _Takers:
 
 def every_order(topics: Sequence[str]) -> Iterable[tuple[str, ...]]:
     """All orders of a few topics; none of many."""
-    return permutations(topics) if len(topics) <= _MOST_ORDERED else ()
+    if len(topics) <= _MOST_ORDERED:
+        return permutations(topics)
+    return ()
 
 
 def _fnv_1a(text: str) -> int:

@@ -56,7 +56,9 @@ class Explanation:
             meant = self.meant(partition)
             none = f"There is no partition {_one(partition)} in what the strategy was given."
             return [*told, *(map(self._told_of, meant) if meant else [none])]
-        return told if self.assignment is None else [*told, *self._told(self.assignment)]
+        if self.assignment is None:
+            return told
+        return [*told, *self._told(self.assignment)]
 
     def meant(self, partition: PartitionId) -> tuple[PartitionId, ...]:
         """The partitions that a person means by a topic and a number; empty if there are none.
@@ -115,7 +117,9 @@ def _name(text: str) -> str:
     """A foreign name within a sentence; an empty one is shown as quotes."""
     if not text or text.isspace():
         return repr(text)
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+    if len(text) <= _LONGEST_NAME:
+        return text
+    return text[: _LONGEST_NAME - 1] + "…"
 
 
 def _one(partition: PartitionId) -> str:
@@ -151,4 +155,6 @@ def _numbers(listed: Iterable[int]) -> str:
 
 def _cut(parts: Sequence[str], separator: str, what: str) -> str:
     shown, left = separator.join(parts[:_MOST_NAMES]), len(parts) - _MOST_NAMES
-    return shown if left <= 0 else f"{shown} and {_count(left, f'more {what}')}"
+    if left <= 0:
+        return shown
+    return f"{shown} and {_count(left, f'more {what}')}"

@@ -115,7 +115,9 @@ class ClientLine(Struct, kw_only=True, omit_defaults=True):
 
     def leaders_library(self) -> Library:
         """The leader's library; without one, the newest Java."""
-        return Library(JAVA) if self.library is None else parse_library(self.library)
+        if self.library is None:
+            return Library(JAVA)
+        return parse_library(self.library)
 
     def racks(self) -> dict[str, list[list[str]]] | None:
         """Racks of the replicas, without null ones; None if they are not given."""

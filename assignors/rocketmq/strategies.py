@@ -149,7 +149,9 @@ class ByMachineRoom(Checked):
 
         def share(_client: str, index: int) -> Queues:
             block = here[quota * index : quota * (index + 1)]
-            return (*block, here[index + quota * len(clients)]) if rest > index else block
+            if rest > index:
+                return (*block, here[index + quota * len(clients)])
+            return block
 
         return share
 

@@ -100,7 +100,9 @@ def _panels(view: View, now: Sequence[Row], rule: str | None, severity: str) -> 
 
 
 def _count(rows: int) -> str:
-    return words.number(rows) if rows < _MOST else f"{words.number(rows)} or more"
+    if rows < _MOST:
+        return words.number(rows)
+    return f"{words.number(rows)} or more"
 
 
 def lasted(row: Row) -> str:
@@ -124,7 +126,9 @@ def place_of(row: Row) -> str:
         entity = {}
     broker = entity.get("broker") if isinstance(entity, dict) else None
     known = "/".join(str(part) for part in (broker, row["partition"]) if part is not None)
-    return f"{topic} {known}" if known else str(topic)
+    if known:
+        return f"{topic} {known}"
+    return str(topic)
 
 
 def firing(view: View, group: Row | None) -> dict[str, Any]:

@@ -66,7 +66,9 @@ def source_of(span: Range) -> tuple[str, Range]:
     """
     if span.length <= RANGES["24h"]:
         return "", span
-    return ("_days", span.whole_days) if span.length > RANGES["30d"] else ("_hours", span.whole_hours)
+    if span.length > RANGES["30d"]:
+        return ("_days", span.whole_days)
+    return ("_hours", span.whole_hours)
 
 
 def _rows(view: View, query: str, source: str, span: Range) -> Sequence[Row]:
@@ -88,7 +90,9 @@ def stopped(row: Row) -> str:
     if not unknown:
         return words.number(known)
     of = f"not known of {words.counted(unknown, 'rebalance')}"
-    return f"{words.number(known)}, {of}" if known is not None else of
+    if known is not None:
+        return f"{words.number(known)}, {of}"
+    return of
 
 
 _COLUMNS: Final = (
@@ -101,7 +105,9 @@ def _reach(source: str, rows: Sequence[Row]) -> datetime | None:
     """Up to when roll-ups have figures; None where they are not asked, or have none."""
     newest = max((row["newest"] for row in rows), default=None) if source else None
     step = timedelta(hours=1) if source == "_hours" else timedelta(days=1)
-    return None if newest is None else moment_of(newest) + step
+    if newest is None:
+        return None
+    return moment_of(newest) + step
 
 
 def _cost(view: View) -> Mapping[str, Any]:

@@ -144,7 +144,9 @@ def _figures(row: Row) -> tuple[float, int]:
 
 
 def _place(strategy: str) -> int:
-    return _ORDER.index(strategy) if strategy in _ORDER else len(_ORDER)
+    if strategy in _ORDER:
+        return _ORDER.index(strategy)
+    return len(_ORDER)
 
 
 BOARD = Board(

@@ -113,7 +113,9 @@ def missing(row: Row) -> list[str]:
         row: A row of clusters.sql.
     """
     said = [f"{words.counted(row[column], 'group')} {text}" for column, text in _MISSING.items() if row[column]]
-    return [*said, "the broker gives no cluster id"] if row["cluster_id"] is None else said
+    if row["cluster_id"] is None:
+        return [*said, "the broker gives no cluster id"]
+    return said
 
 
 def _clusters(view: View) -> Mapping[str, Any]:
@@ -138,7 +140,9 @@ def delay(files: Sequence[DataFile]) -> tuple[timedelta, timedelta] | None:
     The end is by the clock of the job's machine, the beginning by the broker's.
     """
     waits = [file.written / 1000 - file.newest.timestamp() for file in files if file.newest is not None]
-    return (timedelta(seconds=median(waits)), timedelta(seconds=max(waits))) if waits else None
+    if waits:
+        return (timedelta(seconds=median(waits)), timedelta(seconds=max(waits)))
+    return None
 
 
 def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:

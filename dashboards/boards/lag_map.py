@@ -174,14 +174,18 @@ def _value(row: Row, by: str, at: datetime | None = None) -> int | None:
     """The highest value of a row's own step, or what holds of it at a later moment."""
     if by == "offsets":
         highest: int | None = row["lag_max"] if at is None else None
-        return row["lag_last"] if highest is None else highest
+        if highest is None:
+            return row["lag_last"]
+        return highest
     # For so long at least the oldest unread record had waited.
     waited = [row["behind_max"]] if at is None and row["behind_max"] is not None else []
     if row["unread_last"] is not None:
         waited.append((at or row["time_last"]) - row["unread_last"])
     if waited:
         return max(0, int(max(waited).total_seconds()))
-    return 0 if row["reason_last"] in _READ else None
+    if row["reason_last"] in _READ:
+        return 0
+    return None
 
 
 BOARD = Board(

@@ -129,7 +129,9 @@ def _past(view: View) -> tuple[Range | None, Range | None]:
 
 def _within(view: View, query: str, span: Range | None, **name: Any) -> Sequence[Row]:
     """Rows of a query of roll-ups; none where no time is asked for."""
-    return [] if span is None else view.rows(query, **name, since=span.begin, until=span.end)
+    if span is None:
+        return []
+    return view.rows(query, **name, since=span.begin, until=span.end)
 
 
 def by_topic(now: Sequence[Row], told: Iterable[Row], before: Iterable[Row]) -> list[dict[str, Any]]:
@@ -196,7 +198,9 @@ def history_series(growth: Iterable[Row], observed: Sequence[Row]) -> tuple[list
 
     def rate(row: Row, column: str) -> float | None:
         value, seconds = grown.get(row["time"], nothing)[column], row["observed_seconds"]
-        return None if value is None or not seconds else value / seconds
+        if value is None or not seconds:
+            return None
+        return value / seconds
 
     times = [int(row["time"].timestamp()) for row in observed]
     rates = [[rate(row, column) for row in observed] for column in nothing]

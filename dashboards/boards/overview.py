@@ -156,7 +156,9 @@ def _unseen(view: View) -> str:
         if view.cluster in {None, row["cluster"]}:
             totals[row["kind"]] += row["number"] or 0
     said = [f"{words.number(totals[kind])} {text}" for kind, text in _UNSEEN.items() if totals[kind]]
-    return f"Not included: {'; '.join(said)}." if said else ""
+    if said:
+        return f"Not included: {'; '.join(said)}."
+    return ""
 
 
 _UNSEEN: Final = {

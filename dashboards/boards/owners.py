@@ -109,7 +109,9 @@ def lag_by_member(partitions: Iterable[Row]) -> Mapping[str, int]:
 def _topic_of(of: Row) -> str:
     """A topic as partitions.sql names it: with its broker where it is RocketMQ's."""
     broker = of.get("broker")
-    return str(of["topic"]) if broker is None else f"{of['topic']}@{broker}"
+    if broker is None:
+        return str(of["topic"])
+    return f"{of['topic']}@{broker}"
 
 
 def _why_not(members: Sequence[Row], verdict: Row | None) -> str:

@@ -49,7 +49,9 @@ class SpanDecisions:
     @property
     def sums(self) -> Sequence[Row]:
         """Rows with decisions, rebalances, partitions_moved and moves_avoidable by verdict, of all decisions."""
-        return self.rows if self.steps is None else self.steps
+        if self.steps is None:
+            return self.rows
+        return self.steps
 
 
 def decided(view: View, span: Range, **group: str | None) -> SpanDecisions:
@@ -78,7 +80,9 @@ def decided(view: View, span: Range, **group: str | None) -> SpanDecisions:
 def timeline(found: SpanDecisions, span: Range, verdict: str = "") -> dict[str, Any]:
     """The chart of decisions; only of those with a verdict, or "pending", where it is given."""
     rows = _of_verdict(found.sums, verdict)
-    return rebalance_plot(rows, span) if found.steps is None else step_plot(rows, steps_of(span.begin, span.end), span)
+    if found.steps is None:
+        return rebalance_plot(rows, span)
+    return step_plot(rows, steps_of(span.begin, span.end), span)
 
 
 def _of_verdict(rows: Sequence[Row], verdict: str) -> list[Row]:

@@ -127,7 +127,9 @@ def since_of(held: Mapping[str, Sequence[HeldValue]], measure: str, value: str |
     known = held.get(measure) or ()
     if not known or known[-1].value != value:
         return ""
-    return words.time(known[-1].begin) if known[-1].whole else f"before {words.time(known[-1].begin, exact=False)}"
+    if known[-1].whole:
+        return words.time(known[-1].begin)
+    return f"before {words.time(known[-1].begin, exact=False)}"
 
 
 def states(group: Row, span: Range, held: Mapping[str, Sequence[HeldValue]], history: Sequence[Row]) -> dict[str, Any]:

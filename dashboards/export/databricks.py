@@ -85,7 +85,9 @@ def _dataset(name: str, told: str, sql: str, where: dict[str, str]) -> dict[str,
              "defaultSelection": {"range": chosen}}
         )  # fmt: skip
     found = {"name": name, "displayName": told, "queryLines": sql.splitlines(keepends=True), **where}
-    return {**found, "parameters": parameters} if parameters else found
+    if parameters:
+        return {**found, "parameters": parameters}
+    return found
 
 
 def _text_parameter(name: str) -> dict[str, Any]:

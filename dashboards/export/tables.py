@@ -96,7 +96,9 @@ def put(query: Query, values: Values, *, present: bool, one_group: bool) -> str:
 def question(query: Query) -> str:
     """The question at the top of a file."""
     found = _QUESTION.match(query.sql)
-    return found[1] if found else query.name
+    if found:
+        return found[1]
+    return query.name
 
 
 def clusters(values: Values) -> str:

@@ -120,13 +120,17 @@ class Address:
         changed = {name.rstrip("_"): value for name, value in parameters.items()}
         kept = {name: value for name, value in {**self.given, **changed}.items() if value}
         # A reference of only "?…" keeps the whole path; an empty one would keep the query as well.
-        return f"?{urlencode(kept)}" if kept else self.link(*self.path)
+        if kept:
+            return f"?{urlencode(kept)}"
+        return self.link(*self.path)
 
 
 def segments(path: str) -> tuple[str, ...]:
     """The decoded segments of a URL's path as it was sent: a name may contain a slash, written %2F."""
     stripped = path.removeprefix("/")
-    return tuple(unquote(part, errors="replace") for part in stripped.split("/")) if stripped else ()
+    if stripped:
+        return tuple(unquote(part, errors="replace") for part in stripped.split("/"))
+    return ()
 
 
 def _segment(name: str) -> str:

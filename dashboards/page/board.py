@@ -104,7 +104,9 @@ class View:
     def everything(self) -> str:
         """The link to this board without any choice; "" where nothing is chosen."""
         chosen = self.address.given.keys() - {"sort", "most", "page", "compare", *TIMES}
-        return self.address.link(*self.address.path) if chosen else ""
+        if chosen:
+            return self.address.link(*self.address.path)
+        return ""
 
     def rows(self, name: str, span: Range | None = None, **given: Any) -> list[dict[str, Any]]:
         """Rows of a query: from memory, or from the lake where the query or the span is of history.
@@ -172,7 +174,9 @@ class View:
     def group(self, row: Row, *path: str) -> str:
         """The link to a row's group; "" where the row is of none."""
         group = row["group_id"]
-        return self.address.link("groups", group, *path, cluster=row["cluster"]) if group else ""
+        if group:
+            return self.address.link("groups", group, *path, cluster=row["cluster"])
+        return ""
 
     def decision(self, row: Row, number: int) -> str:
         """The link to a decision of a row's group."""
@@ -212,12 +216,16 @@ class View:
     def cluster_chips(self) -> list[dict[str, Any]]:
         """The watched clusters; nothing where there is only one to choose."""
         clusters = self.clusters
-        return self.chips("cluster", clusters) if len(clusters) > 1 or self.cluster else []
+        if len(clusters) > 1 or self.cluster:
+            return self.chips("cluster", clusters)
+        return []
 
     def owner_chips(self, groups: Iterable[str]) -> list[dict[str, Any]]:
         """The teams of some groups, by their ids, with how many each has; nothing where no team is configured."""
         counts = Counter(self.owner(group) for group in groups) if self.owners else Counter[str]()
-        return self.chips("owner", sorted(name for name in counts if name), counts) if self.owners else []
+        if self.owners:
+            return self.chips("owner", sorted(name for name in counts if name), counts)
+        return []
 
     def range_chips(self) -> list[dict[str, Any]]:
         """The spans before now."""
@@ -282,7 +290,9 @@ def by_group(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
 def total(rows: Iterable[Row], column: str) -> Any:
     """The sum of a column where it is known; None where it is of no row."""
     known = [row[column] for row in rows if row[column] is not None]
-    return sum(known) if known else None
+    if known:
+        return sum(known)
+    return None
 
 
 def fold(rows: Iterable[Row], by: Sequence[str], **columns: Callable[[list[Row]], Any]) -> list[dict[str, Any]]:

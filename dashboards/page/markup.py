@@ -74,7 +74,9 @@ def _title(text: str | None) -> str:
 def _long(text: str | None) -> str:
     """Several lines for a title."""
     shown = plain(text or "")
-    return shown if len(shown) <= _LONGEST_TITLE else f"{shown[: _LONGEST_TITLE - 1]}…"
+    if len(shown) <= _LONGEST_TITLE:
+        return shown
+    return f"{shown[: _LONGEST_TITLE - 1]}…"
 
 
 def _span(value: float | timedelta | None) -> str:
@@ -88,7 +90,9 @@ def _short(length: timedelta | None) -> str:
     """A length of time with hundredths of a second where it is short: "0.04 s"."""
     if length is None or length < timedelta(0):
         return words.DASH
-    return f"{length.total_seconds():.2f} s" if length < timedelta(seconds=10) else age(length)
+    if length < timedelta(seconds=10):
+        return f"{length.total_seconds():.2f} s"
+    return age(length)
 
 
 @cache
@@ -160,7 +164,9 @@ def assets() -> dict[str, Asset]:
 def asset(file: str) -> str:
     """The address of a file below the root; "" for a library that was not fetched."""
     found = _by_file().get(file)
-    return f"static/{found.name}" if found else ""
+    if found:
+        return f"static/{found.name}"
+    return ""
 
 
 @cache

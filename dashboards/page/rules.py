@@ -85,4 +85,6 @@ def _text(given: object) -> str:
     # YAML reads `when: true` as a boolean.
     if given is None:
         return ""
-    return str(given).lower() if isinstance(given, bool) else str(given).strip()
+    if isinstance(given, bool):
+        return str(given).lower()
+    return str(given).strip()

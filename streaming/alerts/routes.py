@@ -49,15 +49,21 @@ class Routing:
     def refusal(self, target: str, about: Transition) -> str | None:
         """Why a target never gets an alert; None when it does."""
         targets = self.targets_of(about)
-        return None if target in targets else f"it is routed to {', '.join(targets) or 'nobody'}"
+        if target in targets:
+            return None
+        return f"it is routed to {', '.join(targets) or 'nobody'}"
 
     def hold(self, about: Transition, now: int) -> str | None:
         """Why a message about an alert's beginning waits now (ms), as a clause for people; None where it does not."""
         found = muting(self.mutes, now, about.rule, about.severity, about.group_id, self._owner(about))
-        return None if found is None else f"{whole(found[0])} is muted by {found[0].made_by}: {found[0].reason}"
+        if found is None:
+            return None
+        return f"{whole(found[0])} is muted by {found[0].made_by}: {found[0].reason}"
 
     def _owner(self, about: Transition) -> str | None:
-        return None if about.group_id is None else owner_of(about.group_id, self._owners)
+        if about.group_id is None:
+            return None
+        return owner_of(about.group_id, self._owners)
 
     def _matches(self, route: Route, about: Transition) -> bool:
         labels = dict(about.labels)

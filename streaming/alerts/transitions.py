@@ -84,7 +84,9 @@ class Transition:
     @property
     def at(self) -> int:
         """Time of the round that decided, ms; for a rule by the clock without one, since when it holds."""
-        return self.since if self.round_time is None else self.round_time
+        if self.round_time is None:
+            return self.since
+        return self.round_time
 
     @property
     def broker(self) -> str | None:

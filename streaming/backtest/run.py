@@ -117,7 +117,9 @@ def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping
 
 
 def _time(transition: Transition | None, otherwise: int) -> int:
-    return otherwise if transition is None or transition.round_time is None else transition.round_time
+    if transition is None or transition.round_time is None:
+        return otherwise
+    return transition.round_time
 
 
 def _moment(ms: int) -> str:

@@ -92,7 +92,9 @@ def behind(found: Sequence[Contents]) -> list[str]:
 def _contents_of(lake: str, table: Table) -> Contents:
     try:
         opened = OpenedTable(lake, table)
-        return _described(opened) if opened.refresh() else Contents(table.name, "missing")
+        if opened.refresh():
+            return _described(opened)
+        return Contents(table.name, "missing")
     except EvenkeelError as error:
         return Contents(table.name, "unreadable", str(error))
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
@@ -128,4 +130,6 @@ def _described(opened: OpenedTable) -> Contents:
 def _committed(opened: DeltaTable) -> datetime | None:
     newest = next(iter(opened.history(1)), {})
     ms = newest.get("timestamp")
-    return None if ms is None or newest.get("version") != opened.version() else utc(ms)
+    if ms is None or newest.get("version") != opened.version():
+        return None
+    return utc(ms)

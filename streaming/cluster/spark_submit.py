@@ -123,7 +123,9 @@ def pack(path: Path) -> None:
 def _jars(settings: Settings, checkpoint: str, configuration: str) -> list[str]:
     """Arguments that give driver and executors the jars that they need and their platform does not bring."""
     jars = jars_for(configuration, with_delta=False, with_s3a=needs_s3a(settings, checkpoint))
-    return ["--jars", jars] if jars else []
+    if jars:
+        return ["--jars", jars]
+    return []
 
 
 def _spark_home() -> Path:

@@ -193,7 +193,9 @@ def secret_of(value: SecretStr | None, path: Path | None) -> str | None:
         SetupError: The file cannot be read, or is not text.
     """
     if path is None:
-        return None if value is None else value.get_secret_value()
+        if value is None:
+            return None
+        return value.get_secret_value()
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -16,7 +16,9 @@ def fits(name: str, pattern: str) -> bool:
         ValueError: The regular expression does not compile.
     """
     matcher = _matcher(pattern)
-    return name == matcher if isinstance(matcher, str) else matcher.search(name) is not None
+    if isinstance(matcher, str):
+        return name == matcher
+    return matcher.search(name) is not None
 
 
 @cache

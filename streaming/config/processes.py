@@ -62,7 +62,9 @@ def environment_of(settings: Settings) -> dict[str, str]:
 
 def _as_text(value: object) -> str:
     plain = _plain(value)
-    return json.dumps(plain) if isinstance(plain, (bool, dict, list)) else str(plain)
+    if isinstance(plain, (bool, dict, list)):
+        return json.dumps(plain)
+    return str(plain)
 
 
 def _plain(value: object) -> Any:

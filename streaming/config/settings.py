@@ -129,7 +129,9 @@ class GroupRules:
         fitting = [rule for rule in self.rules if fits(group, rule.groups)]
         strategy = next((rule.strategy for rule in fitting if rule.strategy is not None), None)
         clients = next((rule.clients for rule in fitting if rule.clients), self.clients)
-        return (strategy, clients) if strategy is not None or clients else None
+        if strategy is not None or clients:
+            return (strategy, clients)
+        return None
 
 
 _VERSION_DIGITS: Final = 8
@@ -383,7 +385,9 @@ class Settings(BaseSettings):
     @field_validator("rocketmq", mode="before")
     @classmethod
     def _name_servers_alone(cls, rocketmq: object) -> object:
-        return {"name_servers": rocketmq} if isinstance(rocketmq, str) and rocketmq else rocketmq or None
+        if isinstance(rocketmq, str) and rocketmq:
+            return {"name_servers": rocketmq}
+        return rocketmq or None
 
     @field_validator("bus", mode="before")
     @classmethod
@@ -397,11 +401,15 @@ class Settings(BaseSettings):
     @property
     def bus_kafka(self) -> KafkaSettings:
         """The connection to the Kafka that holds the probe's two topics."""
-        return self.kafka if self.bus is None else self.bus
+        if self.bus is None:
+            return self.kafka
+        return self.bus
 
     def connections(self) -> dict[str, KafkaSettings]:
         """The connections by the section that they are set in: `kafka`, and `bus` where there is one."""
-        return {"kafka": self.kafka} if self.bus is None else {"kafka": self.kafka, "bus": self.bus}
+        if self.bus is None:
+            return {"kafka": self.kafka}
+        return {"kafka": self.kafka, "bus": self.bus}
 
     @classmethod
     def settings_customise_sources(

@@ -153,7 +153,9 @@ class EmbeddedBroker:
     def pid(self) -> int | None:
         """The JVM's process id, or None while none runs."""
         running = self._process is not None and self._process.poll() is None
-        return self._process.pid if running and self._process is not None else None
+        if running and self._process is not None:
+            return self._process.pid
+        return None
 
     def start(self) -> None:
         """Start it and return once it answers; formats the folder the first time.

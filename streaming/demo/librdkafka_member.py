@@ -87,7 +87,9 @@ class LibrdkafkaMember(ThreadMember):
         try:
             answer = client.commit(offsets=_partitions(offsets), asynchronous=False)
         except KafkaException as error:
-            return () if error.args[0].code() in _REFUSED else None
+            if error.args[0].code() in _REFUSED:
+                return ()
+            return None
         return _ids(tp for tp in answer or () if tp.error is None)
 
     def _is_at_the_end(self, client: Consumer) -> bool:

@@ -79,7 +79,9 @@ def examine(settings: Settings | EvenkeelError, console: Console, checks: Mappin
             _print(line, console)
     counts = {state: sum(line.state == state for line in lines) for state in _MARK}
     say(console, f"{counts['ok']} ok, {counts['warn']} warn, {counts['wrong']} wrong")
-    return SETUP_EXIT_CODE if counts["wrong"] else 0
+    if counts["wrong"]:
+        return SETUP_EXIT_CODE
+    return 0
 
 
 def _run(area: str, check: CheckFunction, settings: Settings) -> list[CheckResult]:

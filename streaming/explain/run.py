@@ -110,7 +110,9 @@ def _print(console: Console, row: Mapping[str, Any], told: VerdictInWords) -> No
 
 def _generation(generation: int | None) -> str:
     """The generation in a list of what names a decision; nothing where only rounds have seen it."""
-    return "" if generation is None else f"generation {generation}, "
+    if generation is None:
+        return ""
+    return f"generation {generation}, "
 
 
 def _missing(reader: LakeReader, asked: Mapping[str, Any], lake: str, generation: int | None) -> str:

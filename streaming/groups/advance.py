@@ -108,7 +108,9 @@ def _process_round(state: GroupState, item: AnyObservation, context: Context) ->
         compacted_until = state.compacted_until
         if not state.is_void():
             _close_group(state, item, context)
-        return GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
+        if compacted_until >= 0:
+            return GroupState(compacted_until=compacted_until)
+        return None
     if isinstance(item, GroupObservation) and state.is_compacted(item.position):
         close_cost(state, context.rows)
         _pass_round(state, item, context)
@@ -157,7 +159,9 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
 def _owners(state: GroupState, kind: Kind) -> Ownership:
     """Who owns what; nobody knows it while a record of the membership cannot be decoded."""
     owners = kind.owners(state)
-    return owners if state.members_known else Ownership([of._replace(partitions=None) for of in owners.members])
+    if state.members_known:
+        return owners
+    return Ownership([of._replace(partitions=None) for of in owners.members])
 
 
 def _is_another_day(state: GroupState, context: Context) -> bool:
@@ -273,7 +277,9 @@ def _move(state: GroupState, shift: Shift, present: int) -> None:
     """
 
     def moved(time: int) -> int:
-        return time + shift.by if time >= max(shift.since, 0) else time
+        if time >= max(shift.since, 0):
+            return time + shift.by
+        return time
 
     for topic in state.topics.values():
         topic.since, topic.renewed, topic.recreated = moved(topic.since), moved(topic.renewed), moved(topic.recreated)

@@ -70,7 +70,9 @@ def cause(kind: CauseWord, evidence: str, *, before: str | None = None, after: s
 
 def of_members(kind: CauseWord, members: Sequence[str], evidence: str) -> list[Cause]:
     """One cause for all these members; none if there are no members."""
-    return [Cause(kind, evidence, len(members), _shown(members), None, None, None)] if members else []
+    if members:
+        return [Cause(kind, evidence, len(members), _shown(members), None, None, None)]
+    return []
 
 
 def of_topics(kind: CauseWord, changes: Iterable[TopicChange], evidence: str) -> list[Cause]:
@@ -107,4 +109,6 @@ def _shown(members: Sequence[str]) -> tuple[str, ...]:
 
 
 def _short(text: str | None) -> str | None:
-    return None if text is None else text[:_LONGEST]
+    if text is None:
+        return None
+    return text[:_LONGEST]

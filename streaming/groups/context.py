@@ -92,7 +92,9 @@ class GroupConfig:
 
         A heartbeat, and half of one for an idle group: its rounds are up to a heartbeat apart.
         """
-        return self.heartbeat_ms // 2 if observation.idle else self.heartbeat_ms
+        if observation.idle:
+            return self.heartbeat_ms // 2
+        return self.heartbeat_ms
 
 
 def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:

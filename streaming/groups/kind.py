@@ -62,7 +62,9 @@ def some(texts: Sequence[str]) -> str:
 def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> list[FindingAtRound]:
     """One finding about several places, each with the time since which it holds there; none without a place."""
     text = f"{what}: {some([text for _, text in where])}"
-    return [FindingAtRound(name, min(since for since, _ in where), text)] if where else []
+    if where:
+        return [FindingAtRound(name, min(since for since, _ in where), text)]
+    return []
 
 
 def unexplained(verdict: StandingVerdict | None, now: int) -> list[FindingAtRound]:
@@ -147,7 +149,9 @@ class Ownership:
             if subscription is None:
                 return None
             topics.update(subscription)
-        return frozenset(topics) if self.members else None
+        if self.members:
+            return frozenset(topics)
+        return None
 
     @cached_property
     def by_partition(self) -> OwningMembers:

@@ -495,7 +495,9 @@ def encode_rows(rows: Rows) -> bytes:
 
 def partition_column(log_partition: int) -> int | None:
     """The column `log_partition`: NULL for -1, which in records and observations means unknown."""
-    return None if log_partition < 0 else log_partition
+    if log_partition < 0:
+        return None
+    return log_partition
 
 
 # Neither topics nor brokers can have it in their names.
@@ -508,7 +510,9 @@ def unit_of(topic: str, broker: str | None) -> str:
     A Kafka topic is named as it is. RocketMQ numbers the queues of each broker apart, so the name stands for both: a
     text that no topic can have as its name. Rows have them in two columns, `topic` and `broker`.
     """
-    return topic if broker is None else f"{topic}{_BETWEEN}{broker}"
+    if broker is None:
+        return topic
+    return f"{topic}{_BETWEEN}{broker}"
 
 
 def split(unit: str) -> tuple[str, str | None]:

@@ -317,7 +317,9 @@ def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_State]) -> _St
     Raises:
         UnknownStateVersion: Another release wrote it.
     """
-    return kind() if stored is None else _unpacked(*stored, msgspec.msgpack.Decoder(kind))
+    if stored is None:
+        return kind()
+    return _unpacked(*stored, msgspec.msgpack.Decoder(kind))
 
 
 def _unpacked(version: int, payload: bytes, decoder: msgspec.msgpack.Decoder[_State]) -> _State:

@@ -94,7 +94,9 @@ def pack_line(question: Mapping[str, Any]) -> bytes | None:
     if len(line) > LINE_MAX:
         return None
     packed = zlib.compress(line, _LEVEL)
-    return packed if len(packed) <= PACKED_MAX else None
+    if len(packed) <= PACKED_MAX:
+        return packed
+    return None
 
 
 def unpack_inputs(packed: bytes) -> bytes:

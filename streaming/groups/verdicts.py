@@ -295,7 +295,9 @@ def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation) -
 
 def mismatch(expected: str | None, strategy: str | None) -> bool | None:
     """Whether a group runs another strategy than the configured one; None when either is unknown."""
-    return None if expected is None or strategy is None else expected != strategy
+    if expected is None or strategy is None:
+        return None
+    return expected != strategy
 
 
 def standing(verdicts: Sequence[Verdict]) -> StandingVerdict | None:

@@ -128,4 +128,6 @@ def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
 
 def configured_name(observation: GroupObservation) -> str | None:
     """The strategy that the settings name for the group; None where they name none."""
-    return observation.configured.strategy if observation.configured is not None else None
+    if observation.configured is not None:
+        return observation.configured.strategy
+    return None

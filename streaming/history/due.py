@@ -36,7 +36,9 @@ class HistorySpan:
     @property
     def day(self) -> date:
         """Its day."""
-        return self.start.date() if isinstance(self.start, datetime) else self.start
+        if isinstance(self.start, datetime):
+            return self.start.date()
+        return self.start
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,9 @@ class ArrowState:
     @property
     def exists(self) -> bool:
         """Whether there is a state."""
-        return bool(_read(self._properties)["defined"]) if self._change == _KEPT else self._change == _UPDATED
+        if self._change == _KEPT:
+            return bool(_read(self._properties)["defined"])
+        return self._change == _UPDATED
 
     @property
     def get(self) -> tuple[Any, ...]:

@@ -203,7 +203,9 @@ def _plan_of(settings: Settings, checkpoint: str, *, rebuild_state: bool) -> Reb
     if plan is not None and not plan.done:
         _LOG.info("rebuilding the state: continuing where the last run ended")
         return plan
-    return begin(settings, checkpoint) if rebuild_state else plan
+    if rebuild_state:
+        return begin(settings, checkpoint)
+    return plan
 
 
 def _wait_for_the_end(

@@ -167,7 +167,9 @@ def _round(
 
 def _bytes(at: int, field: str, text: str | None) -> bytes | None:
     try:
-        return None if text is None else bytes.fromhex(text)
+        if text is None:
+            return None
+        return bytes.fromhex(text)
     except ValueError:
         message = f"the {field} of records[{at}] is not hex"
         raise _WrongQuestionError(message) from None
@@ -184,7 +186,9 @@ def _plain(value: Any) -> Any:
         return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return value.hex() if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.hex()
+    return value
 
 
 def _all(_: str) -> bool:

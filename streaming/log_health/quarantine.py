@@ -166,7 +166,9 @@ def _by_window(
 
 
 def _first_offset(item: QuarantinedRecord | CountedRecords) -> int:
-    return item.offset if isinstance(item, QuarantinedRecord) else item.sample.offset
+    if isinstance(item, QuarantinedRecord):
+        return item.offset
+    return item.sample.offset
 
 
 def _of_others(sample: QuarantinedRecord) -> QuarantinedRecord:

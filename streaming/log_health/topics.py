@@ -133,7 +133,9 @@ def _read_by_nobody(look: ClusterTopicObservation) -> bool | None:
     """Whether no group reads it; None if a group may that the probe does not see."""
     if look.groups:
         return False
-    return True if look.hidden is None else None
+    if look.hidden is None:
+        return True
+    return None
 
 
 def _is_another(before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> bool:

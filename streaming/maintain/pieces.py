@@ -62,7 +62,9 @@ def today_of(now: int, newest: date | None) -> date:
         newest: Newest day of a round in the lake; None when there is none.
     """
     clock = date(1970, 1, 1) + timedelta(days=now // DAY_MS)
-    return clock if newest is None else min(clock, newest)
+    if newest is None:
+        return clock
+    return min(clock, newest)
 
 
 def days_to_join(files: Iterable[DataFile]) -> dict[date | None, list[DataFile]]:

@@ -85,7 +85,9 @@ class Mute:
     @property
     def over_at(self) -> int:
         """When it ends for the last time, ms."""
-        return self.until_time if self.repeat_ms is None else self.from_time + LONGEST_MS
+        if self.repeat_ms is None:
+            return self.until_time
+        return self.from_time + LONGEST_MS
 
     def holds_until(self, now: int) -> int | None:
         """When the mute ends that holds at a moment, ms; None when none does."""
@@ -94,7 +96,9 @@ class Mute:
         passed = now - self.from_time
         begun = passed if self.repeat_ms is None else passed % self.repeat_ms
         length = self.until_time - self.from_time
-        return now - begun + length if begun < length else None
+        if begun < length:
+            return now - begun + length
+        return None
 
     def covers(self, rule: str, severity: str, group: str | None, owner: str | None) -> bool:
         """Whether it mutes an alert of a rule about a group (None: the cluster) that a team owns (None: nobody)."""

@@ -25,4 +25,6 @@ class StopRequestedError(EvenkeelError):
 def error_text(error: Exception) -> str:
     """An error as a readable text: its class once, and its message (`str` repeats the class for kafka-python's)."""
     message = visible(" ".join(str(argument) for argument in error.args if argument))
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    if message:
+        return f"{type(error).__name__}: {message}"
+    return type(error).__name__

@@ -107,7 +107,9 @@ def reporting(group: str, before: Rest, now: Rest, period_ms: int) -> Reporting:
         return Reporting.FULLY
     settles = SETTLED_ROUNDS + _hash(group) % SPREAD_ROUNDS
     is_due = rested in {1, settles} or is_its_turn(group, before, now, period_ms)
-    return Reporting.AS_IDLE if is_due else Reporting.NOT_AT_ALL
+    if is_due:
+        return Reporting.AS_IDLE
+    return Reporting.NOT_AT_ALL
 
 
 def is_its_turn(group: str, before: Rest, now: Rest, period_ms: int) -> bool:

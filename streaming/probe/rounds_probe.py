@@ -37,7 +37,9 @@ def configured_by(rules: GroupRules) -> Callable[[str], Configured | None]:
     @lru_cache(_MOST_REMEMBERED)
     def of(group: str) -> Configured | None:
         says = rules.of(group)
-        return None if says is None else Configured(version, *says)
+        if says is None:
+            return None
+        return Configured(version, *says)
 
     return of
 

@@ -202,7 +202,9 @@ def _create(admin: Any, name: str, wanted: dict[str, Any], *, validate_only: boo
     if topic["error_code"]:
         raise for_code(topic["error_code"])(topic.get("error_message") or "")
     replicas = topic.get("replication_factor", -1)
-    return replicas if replicas is not None and replicas > 0 else None
+    if replicas is not None and replicas > 0:
+        return replicas
+    return None
 
 
 def _not_created(name: str, error: KafkaError) -> str:

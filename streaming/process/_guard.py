@@ -96,7 +96,9 @@ def main() -> int:
     _kill(program.pid)
     if log:
         writer.join(_LAST_OUTPUT_S)
-    return code if code >= 0 else 128 - code
+    if code >= 0:
+        return code
+    return 128 - code
 
 
 def _obey(program: subprocess.Popen[bytes], starter: int) -> None:

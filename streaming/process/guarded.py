@@ -134,4 +134,6 @@ def _last_line(log: Path) -> str:
         return ""
     # The last lines of a Java stack trace mean nothing to a person.
     telling = [line for line in map(str.strip, lines) if line and not line.startswith(("at ", "... "))]
-    return telling[-1] if telling else ""
+    if telling:
+        return telling[-1]
+    return ""

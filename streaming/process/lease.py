@@ -111,7 +111,9 @@ def _start_of(pid: int) -> str:
         )
     except OSError:
         return ""
-    return "" if state in {"Z", "X"} else fields[18]
+    if state in {"Z", "X"}:
+        return ""
+    return fields[18]
 
 
 _UNKNOWN: Final = Holder("an unknown host", "", 0, "", "")
@@ -389,7 +391,9 @@ def holder_of(what: str, lake: str, cluster: str | None) -> str | None:
     if objects is None or not (on_object_store(lake) or Path(lake).is_dir()):
         return None
     holder = objects.newest()[1]
-    return None if holder is None or holder.released or holder.has_died(_machine()) else str(holder)
+    if holder is None or holder.released or holder.has_died(_machine()):
+        return None
+    return str(holder)
 
 
 def _objects(what: str, lake: str, cluster: str | None) -> LeaseObjects | None:
@@ -409,7 +413,9 @@ def _machine() -> str:
 
 def _seconds() -> float:
     # Counts while the machine is suspended, which Python's own monotonic clock does not on Linux.
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 def _keep(lease: Lease, what: str, stop: threading.Event) -> None:

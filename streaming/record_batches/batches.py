@@ -114,7 +114,9 @@ class Missing:
     def between(self, start: int, end: int) -> Missing | None:
         """The part within [start, end)."""
         first, last = max(self.first, start), min(self.last, end - 1)
-        return Missing(first, last) if first <= last else None
+        if first <= last:
+            return Missing(first, last)
+        return None
 
 
 class FetchedBatch:
@@ -138,7 +140,9 @@ class FetchedBatch:
 
     def between(self, start: int, end: int) -> FetchedBatch | None:
         """The batch itself if it overlaps [start, end)."""
-        return self if start <= self.offset and self.base_offset < end else None
+        if start <= self.offset and self.base_offset < end:
+            return self
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,9 @@ _Mask = npt.NDArray[np.bool_]
 
 def pieces(item: FetchedRun | FetchedBatch, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:
     """As `record_columns`; a batch by itself comes as it is."""
-    return iter((item,)) if isinstance(item, FetchedBatch) else record_columns(item, start, end)
+    if isinstance(item, FetchedBatch):
+        return iter((item,))
+    return record_columns(item, start, end)
 
 
 def record_columns(run: FetchedRun, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:

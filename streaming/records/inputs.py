@@ -149,12 +149,16 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
     @property
     def known_generation(self) -> int | None:
         """The generation; None for a membership that was only seen, because the answers do not have it."""
-        return None if self.seen else self.generation
+        if self.seen:
+            return None
+        return self.generation
 
     @property
     def earliest(self) -> int:
         """Earliest time of the decision as far as it is known, ms: `decided_after`, or else `record_time`."""
-        return self.decided_after if self.decided_after >= 0 else self.record_time
+        if self.decided_after >= 0:
+            return self.decided_after
+        return self.record_time
 
 
 class MembershipTombstone(msgspec.Struct, frozen=True, array_like=True, tag="t"):
@@ -225,12 +229,16 @@ def topic_key(topic: str) -> str:
 
 def topic_of(key: str) -> str | None:
     """Topic of a topic's key; None for any other."""
-    return key[len(_TOPIC) :] if key.startswith(_TOPIC) else None
+    if key.startswith(_TOPIC):
+        return key[len(_TOPIC) :]
+    return None
 
 
 def group_of(key: str) -> str | None:
     """Group id of a group's key; None for a reserved key."""
-    return key[len(_GROUP) :] if key.startswith(_GROUP) else None
+    if key.startswith(_GROUP):
+        return key[len(_GROUP) :]
+    return None
 
 
 AnyObservation = GroupObservation | RocketMQObservation

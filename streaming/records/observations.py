@@ -170,7 +170,9 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     @property
     def elapsed_time(self) -> int:
         """A time in ms that never jumps, for durations only: `elapsed`, or `time` if that is unknown."""
-        return self.elapsed if self.elapsed >= 0 else self.time
+        if self.elapsed >= 0:
+            return self.elapsed
+        return self.time
 
     @property
     def position(self) -> int:
@@ -180,7 +182,9 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     @property
     def source(self) -> str:
         """Where the group is read from: "log", or how it is seen in rounds."""
-        return "log" if self.seen is None else self.seen.source
+        if self.seen is None:
+            return "log"
+        return self.seen.source
 
 
 MOST_READERS: Final = 20

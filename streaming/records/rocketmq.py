@@ -262,7 +262,9 @@ class RocketMQObservation(msgspec.Struct, frozen=True, array_like=True, tag="q")
     @property
     def elapsed_time(self) -> int:
         """A time in ms that never jumps, for durations only: `elapsed`, or `time` if that is unknown."""
-        return self.elapsed if self.elapsed >= 0 else self.time
+        if self.elapsed >= 0:
+            return self.elapsed
+        return self.time
 
     @property
     def position(self) -> int:

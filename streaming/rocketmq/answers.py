@@ -196,7 +196,9 @@ def queue_of(key: str) -> MessageQueue:
     Raises:
         Unreadable: It is none.
     """
-    return _cached_queue(key) if len(key) <= _LONGEST_CACHED and key.isascii() else _queue(key)
+    if len(key) <= _LONGEST_CACHED and key.isascii():
+        return _cached_queue(key)
+    return _queue(key)
 
 
 def _queue(key: str) -> MessageQueue:

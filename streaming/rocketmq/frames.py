@@ -59,7 +59,9 @@ def _body(body: bytes | None) -> Any:
     except Unreadable:
         found = None
     # A bare number or word may be JSON by chance.
-    return found if isinstance(found, dict | list) else b64encode(body).decode("ascii")
+    if isinstance(found, dict | list):
+        return found
+    return b64encode(body).decode("ascii")
 
 
 _SIGNATURE = "Signature"
@@ -258,7 +260,9 @@ def _from_json(header: bytes, body: bytes | None) -> Frame:
 
 
 def _as_text(value: str | float) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()
 
 
 def _from_binary(header: bytes, body: bytes | None) -> Frame:

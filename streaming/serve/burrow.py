@@ -72,7 +72,9 @@ def routes(model: Model) -> list[Route]:
         return PlainTextResponse("GOOD")
 
     async def ready(_: Request) -> Response:
-        return PlainTextResponse("READY") if model.snapshot else PlainTextResponse("STARTING", 503)
+        if model.snapshot:
+            return PlainTextResponse("READY")
+        return PlainTextResponse("STARTING", 503)
 
     async def nothing(request: Request) -> Response:
         return _json(request, "invalid request type", 404, error=True)

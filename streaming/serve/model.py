@@ -153,7 +153,9 @@ class Model:
     def quiet_s(self, cluster: str) -> float:
         """Time since the newest round of a cluster in the snapshot was new, s; the lake may have been read further."""
         quiet = self.lake.quiet_s(cluster)
-        return max(quiet, self._steady() - self._quiet[cluster][1]) if cluster in self._quiet else quiet
+        if cluster in self._quiet:
+            return max(quiet, self._steady() - self._quiet[cluster][1])
+        return quiet
 
     def silent(self, snapshot: Snapshot) -> frozenset[str]:
         """Clusters without a new round for longer than alerts and page allow. What is known of them is the past."""

@@ -96,4 +96,6 @@ def _path(request: Request) -> tuple[str, ...] | None:
     root = request.scope.get("root_path", "")
     if root and f"{path}/".startswith(f"{root}/"):
         path = path[len(root) :]
-    return segments(path) if path else None
+    if path:
+        return segments(path)
+    return None

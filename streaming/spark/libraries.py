@@ -208,4 +208,6 @@ def _names_of(configuration: str) -> frozenset[str]:
 def as_s3a(uri: str) -> str:
     """The URI under which Spark keeps a checkpoint there: Hadoop has a file context for `s3a` alone."""
     scheme, separator, rest = uri.partition("://")
-    return f"s3a://{rest}" if separator and scheme.lower() == "s3" else uri
+    if separator and scheme.lower() == "s3":
+        return f"s3a://{rest}"
+    return uri

@@ -336,7 +336,9 @@ class TableCache:
 def _only_cluster(file: DataFile) -> str | None:
     """The cluster of all rows of a file; None where there are several, or nobody knows."""
     bounds = file.clusters
-    return bounds[0] if bounds is not None and bounds[0] == bounds[1] and len(bounds[0].encode()) < CUT_AT else None
+    if bounds is not None and bounds[0] == bounds[1] and len(bounds[0].encode()) < CUT_AT:
+        return bounds[0]
+    return None
 
 
 def _newest_by_cluster(files: Sequence[DataFile]) -> dict[str, datetime]:

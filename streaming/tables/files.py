@@ -53,7 +53,9 @@ def file_system(uri: str) -> Any:
 
 def advice(error: BaseException, otherwise: str) -> str:
     """What to do after an error while a table's files were read."""
-    return _REPAIR if _GONE.search(str(error)) and _DATA.search(str(error)) else otherwise
+    if _GONE.search(str(error)) and _DATA.search(str(error)):
+        return _REPAIR
+    return otherwise
 
 
 @contextmanager

@@ -44,7 +44,9 @@ class KnownRows:
         """The newest batch of a writer (`Lake.append`) in the table; -1 where it has written none."""
         self._opened.refresh()
         batch = self._opened.transaction(application(self.table.name, writer))
-        return -1 if batch is None else batch
+        if batch is None:
+            return -1
+        return batch
 
     def any(self) -> bool:
         """Whether there is a row."""
@@ -106,7 +108,9 @@ class KnownRows:
         if "round" in self.table.identity:
             bounds = pc.min_max(rows["round"])
             filters.append((pc.field("round") >= bounds["min"]) & (pc.field("round") <= bounds["max"]))
-        return reduce(and_, filters) if filters else None
+        if filters:
+            return reduce(and_, filters)
+        return None
 
     def _files(self) -> list[DataFile]:
         self._opened.refresh()

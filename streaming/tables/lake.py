@@ -86,15 +86,21 @@ def _struct(item: Iterable[Any], times: Collection[int]) -> tuple[Any, ...]:
 
 
 def _time(ms: int | None) -> int | None:
-    return ms if ms is not None and 0 <= ms <= _LAST_MS else None
+    if ms is not None and 0 <= ms <= _LAST_MS:
+        return ms
+    return None
 
 
 def _micros(ms: int) -> int | None:
-    return ms * 1000 if 0 <= ms <= _LAST_MS else None
+    if 0 <= ms <= _LAST_MS:
+        return ms * 1000
+    return None
 
 
 def _day(day: int | None) -> int | None:
-    return day if day is not None and 0 <= day <= _LAST_DAY else None
+    if day is not None and 0 <= day <= _LAST_DAY:
+        return day
+    return None
 
 
 class Lake(Protocol):
@@ -180,7 +186,9 @@ class DeltaLake:
             LakeUnwritableError: A store could not be written.
         """
         columns = rows if isinstance(rows, pa.Table) else to_arrow(table_named(table), rows)
-        return len(columns) if self._once(table, columns, writer, batch) else 0
+        if self._once(table, columns, writer, batch):
+            return len(columns)
+        return 0
 
     def add_files(self, table: str, files: list[AddAction], writer: str, batch: int) -> bool:
         """Append files that are written already (`new_files`), in one commit, once; as `append`.

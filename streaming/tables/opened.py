@@ -129,7 +129,9 @@ class OpenedTable:
 
     def transaction(self, application: str) -> int | None:
         """The newest version of an application's transactions; None without one, or without the table."""
-        return None if self._delta is None else self._delta.transaction_version(application)
+        if self._delta is None:
+            return None
+        return self._delta.transaction_version(application)
 
     def files(
         self,
@@ -250,7 +252,9 @@ def file_of(action: Mapping[str, Any], time: str) -> DataFile:
 
 def _both(action: Mapping[str, Any], name: str) -> Any:
     low, high = action.get(f"min.{name}"), action.get(f"max.{name}")
-    return None if low is None or high is None else (low, high)
+    if low is None or high is None:
+        return None
+    return (low, high)
 
 
 def _time(value: str | datetime | None, day: date | None) -> datetime | None:
@@ -259,7 +263,9 @@ def _time(value: str | datetime | None, day: date | None) -> datetime | None:
         return datetime(day.year, day.month, day.day, tzinfo=UTC)
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
-    return value if value is None or value.tzinfo is not None else value.replace(tzinfo=UTC)
+    if value is None or value.tzinfo is not None:
+        return value
+    return value.replace(tzinfo=UTC)
 
 
 def has_text(bounds: tuple[str, str] | None, text: str) -> bool:

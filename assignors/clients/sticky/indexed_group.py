@@ -286,4 +286,6 @@ def _wanted(group: Group, listed: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _joined(arrays: Sequence[Ids]) -> Ids:
-    return np.concatenate(arrays) if arrays else _NONE
+    if arrays:
+        return np.concatenate(arrays)
+    return _NONE

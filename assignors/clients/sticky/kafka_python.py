@@ -100,7 +100,9 @@ def _read_own(member: Subscription) -> MemberData:
 
 def _read_javas(member: Subscription) -> MemberData:
     said, _ = read_sticky(member.user_data)
-    return NOTHING if said.generation is None else said
+    if said.generation is None:
+        return NOTHING
+    return said
 
 
 sticky_before_3_0_12 = _sticky(_read_own, _Balance)

@@ -195,7 +195,9 @@ def _claims(member: Subscription, *, cooperative: bool) -> TopicPartitions:
     data, end = read_sticky(member.user_data)
     # A generation that is cut off makes everything unreadable; Java takes it for an older version without one.
     cut_off = data.generation is None and end < len(member.user_data or b"")
-    return () if cut_off else data.partitions
+    if cut_off:
+        return ()
+    return data.partitions
 
 
 def _by_owner(claims: Iterable[TopicPartitions]) -> dict[PartitionId, int]:

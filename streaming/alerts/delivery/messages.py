@@ -220,4 +220,6 @@ def _fields(decided: Transition, wording: Wording) -> dict[str, str]:
 def _as_of(decided: Transition) -> str | None:
     if decided.round_time is None:
         return None
-    return f"{utc_text(decided.round_time)}, found late" if decided.late else utc_text(decided.round_time)
+    if decided.late:
+        return f"{utc_text(decided.round_time)}, found late"
+    return utc_text(decided.round_time)

@@ -344,7 +344,9 @@ class DeliveryQueue:
             return None
         if decided.ended and not is_waiting:
             return SKIPPED, "its firing was not sent"
-        return None if item.refusal is None else (SKIPPED, item.refusal)
+        if item.refusal is None:
+            return None
+        return (SKIPPED, item.refusal)
 
     def _remove(self, items: Iterable[Item]) -> None:
         gone = set(items)

@@ -86,7 +86,9 @@ def arguments_of(schema: str, message: Message) -> dict[str, Any] | None:
     if message.incident is None:
         return {}
     if schema in _ONLY_OPENS:
-        return {} if message.act == OPENS else None
+        if message.act == OPENS:
+            return {}
+        return None
     service = _INCIDENTS.get(schema)
     if service is not None:
         if message.act == GOES_ON:
@@ -94,7 +96,9 @@ def arguments_of(schema: str, message: Message) -> dict[str, Any] | None:
         return {service.key: message.incident, "action": service.closes if message.act == CLOSES else service.opens}
     # Jira's plug-in closes only what the same object opened, by an id that it keeps in memory; otherwise it sends
     # nothing and reports success. So each state is an alert of its own.
-    return {"action": "new"} if schema == "jira" else {}
+    if schema == "jira":
+        return {"action": "new"}
+    return {}
 
 
 # U+200B, as the libraries of chat services put it into "@everyone". It is invisible, and no name can contain one of its

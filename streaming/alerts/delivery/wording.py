@@ -36,7 +36,9 @@ class Wording:
 
     def owner(self, about: Transition) -> str | None:
         """The team that owns the group; None for nobody."""
-        return None if about.group_id is None else owner_of(about.group_id, self.owners)
+        if about.group_id is None:
+            return None
+        return owner_of(about.group_id, self.owners)
 
     def link(self, about: Transition) -> str | None:
         """The page as of the alert: the group, or the rule."""

@@ -318,6 +318,8 @@ def _back(rounds: Sequence[FeedRound], at: int, span_ms: int, *, inside: bool = 
     while at > 0:
         passed += passed_ms(rounds[at - 1], rounds[at])
         if passed > span_ms:
-            return at if inside else at - 1
+            if inside:
+                return at
+            return at - 1
         at -= 1
     return None

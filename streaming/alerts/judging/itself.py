@@ -93,7 +93,9 @@ class Liveness:
     def silent_s(self) -> float:
         """Seconds since a new round was read; before the first, since the start, minus the grace."""
         waited = self._steady() - self._since
-        return waited if self.has_seen_new else max(0.0, waited - self._grace_s)
+        if self.has_seen_new:
+            return waited
+        return max(0.0, waited - self._grace_s)
 
     def judged(self, newest: FeedRound | None) -> None:
         """Take the newest round that the rules were judged by."""
@@ -193,7 +195,9 @@ class Trouble:
     @property
     def lasts_s(self) -> float:
         """Seconds without a poll free of failures; 0 when all is well."""
-        return 0.0 if self._since is None else self._steady() - self._since
+        if self._since is None:
+            return 0.0
+        return self._steady() - self._since
 
     def attempt(self, step: Callable[[], _Result], otherwise: _Result) -> _Result:
         """Run a step of a poll; a temporary failure is noted, and `otherwise` is its result."""

@@ -76,7 +76,9 @@ class Judge:
     @property
     def round(self) -> int | None:
         """Number of the newest round that was judged."""
-        return None if self.newest is None else self.newest.number
+        if self.newest is None:
+            return None
+        return self.newest.number
 
     @property
     def newest(self) -> FeedRound | None:
@@ -117,7 +119,9 @@ class Judge:
     def _claimed(self, rule: str, entity: str, known: Active) -> Active:
         """The alert; orphaned where its rule was given another view, whose rows never speak of what it is about."""
         now = self._rules.get(rule)
-        return known if now is None or now.may_be_about(entity) else replace(known, orphaned=True)
+        if now is None or now.may_be_about(entity):
+            return known
+        return replace(known, orphaned=True)
 
     def _begin(self, decided: int | None, active: Mapping[AlertKey, Active]) -> None:
         pending = [

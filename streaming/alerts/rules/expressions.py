@@ -227,13 +227,17 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     def put(found: re.Match[str]) -> str:
         name, noun = found.groups()
         text = _shown(name, values.get(name))
-        return text if noun is None else f"{text} {noun}{'' if text == '1' else 's'}"
+        if noun is None:
+            return text
+        return f"{text} {noun}{'' if text == '1' else 's'}"
 
     return _PLACEHOLDER.sub(put, template)
 
 
 def _shown(name: str, value: object) -> str:
-    return str(value) if isinstance(value, int) and _IDENTIFIERS.search(name) else _text(value)
+    if isinstance(value, int) and _IDENTIFIERS.search(name):
+        return str(value)
+    return _text(value)
 
 
 def _text(value: object) -> str:
@@ -242,7 +246,9 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+        if value.is_integer() and abs(value) < 1e15:
+            return f"{value:,.0f}"
+        return f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, datetime):
@@ -250,5 +256,7 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return _text(value.get("detail") or value.get("finding") or ", ".join(map(_text, value.values())))
     if isinstance(value, list):
-        return visible("; ".join(map(_text, value))) if value else "none"
+        if value:
+            return visible("; ".join(map(_text, value)))
+        return "none"
     return visible(str(value))

@@ -85,7 +85,9 @@ _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS}
 
 def _sql(given: object) -> object:
     # YAML reads `when: true` as a boolean and `value: 3` as a number; both are SQL as well.
-    return str(given).lower() if isinstance(given, bool | int | float) else given
+    if isinstance(given, bool | int | float):
+        return str(given).lower()
+    return given
 
 
 def _hold(given: object) -> tuple[int, int]:
@@ -94,7 +96,9 @@ def _hold(given: object) -> tuple[int, int]:
         message = f"{given!r} is neither a duration (30s, 5m, 1h) nor a number of rounds (6 rounds)"
         raise ValueError(message)
     number, unit = int(found[1]), found[2]
-    return (0, number) if unit.startswith("round") else (number * _UNITS_MS[unit], 0)
+    if unit.startswith("round"):
+        return (0, number)
+    return (number * _UNITS_MS[unit], 0)
 
 
 def _keep(given: object) -> int:

@@ -126,7 +126,9 @@ def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated
     if migrated:
         return "migration"
     if not record.members:
-        return "created" if before is None and record.generation == 0 else "became_empty"
+        if before is None and record.generation == 0:
+            return "created"
+        return "became_empty"
     if before is None or record.generation != before.generation:
         return "rebalance"
     # A static member that returns keeps what it has, and no coordinator writes anything else under the same generation.

@@ -80,7 +80,9 @@ def classic_causes(
             [cause("migration", "the group was downgraded from the KIP-848 protocol"), *found, *gone]
         )
     if past.before is None:
-        return causes_in_order(found) if past.known else (cause("unknown", "the decision before it is not known"),)
+        if past.known:
+            return causes_in_order(found)
+        return (cause("unknown", "the decision before it is not known"),)
     replaced = of_members(
         "static_replacement",
         [r.new_member_id for r in change.replaced],

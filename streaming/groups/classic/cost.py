@@ -89,7 +89,9 @@ def stopped_unmoved(
     if protocol == "eager":
         return sum(after.get(partition) == owner and owner not in replaced for partition, owner in was.items())
     had = set(was.values())
-    return 0 if all(m.owned for m in record.members if m.member_id in had and m.member_id not in replaced) else None
+    if all(m.owned for m in record.members if m.member_id in had and m.member_id not in replaced):
+        return 0
+    return None
 
 
 def open_cost(
@@ -221,4 +223,6 @@ def _committed_at(state: GroupState, partition: tuple[str, int]) -> int:
     """Time of a partition's last commit, ms; -1 without one."""
     topic, number = partition
     known = state.partitions.get(topic, {}).get(number)
-    return known.commit_time if known is not None else -1
+    if known is not None:
+        return known.commit_time
+    return -1

@@ -199,7 +199,9 @@ def _judge(
     if verdict is None or (verdict.verdict != DRIFTED and verdict.reason != UNEXPLAINED):
         return verdict
     doubt = _doubt(state, decision, counts, is_dated=is_dated)
-    return verdict if doubt is None else replace(verdict, verdict=UNVERIFIED, reason=doubt, basis=None, drifted=())
+    if doubt is None:
+        return verdict
+    return replace(verdict, verdict=UNVERIFIED, reason=doubt, basis=None, drifted=())
 
 
 def _recomputed(

@@ -251,7 +251,9 @@ def _grown_at(state: GroupState, topic: str, known_to_leader: int, decided: int)
     if known is None:
         return None
     times = [c.first for c in known.counts if c.count > known_to_leader]
-    return max(min(times), decided) if times else None
+    if times:
+        return max(min(times), decided)
+    return None
 
 
 def _note_unreadable(state: GroupState, item: UnreadableMembership, context: Context) -> None:  # noqa: ARG001
@@ -266,7 +268,9 @@ def _end(state: GroupState, observation: GroupObservation, context: Context) -> 
 
 def _owners(state: GroupState) -> Ownership:
     record = state.live_record()
-    return Ownership() if record is None else owners_in(record)
+    if record is None:
+        return Ownership()
+    return owners_in(record)
 
 
 def _membership(state: GroupState, observation: GroupObservation) -> Membership:

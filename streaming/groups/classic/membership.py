@@ -148,7 +148,9 @@ _SMALL_BYTES: Final = 8 * 1024
 def subscription_of(member: Member) -> Subscription:
     """A member as input for the assignors."""
     size = len(member.user_data or b"") + sum(map(len, member.topics or ()))
-    return _cached_subscription(member) if size <= _SMALL_BYTES else _subscription_of(member)
+    if size <= _SMALL_BYTES:
+        return _cached_subscription(member)
+    return _subscription_of(member)
 
 
 def _subscription_of(member: Member) -> Subscription:

@@ -332,7 +332,9 @@ def _shown(strategy: Strategy, view: Mapping[str, RacksSeen], counts: Mapping[st
     if not view:
         return None
     found = racks_of(view, counts)
-    return WatchedRacks(found) if strategy.custom else found
+    if strategy.custom:
+        return WatchedRacks(found)
+    return found
 
 
 def _may_fit_in_other_racks(
@@ -394,7 +396,9 @@ def _reason(error: AssignorError, members: int, counts: Mapping[str, int], candi
             f"too large to recompute: with {members:,} members, {sum(counts.values()):,} partitions and "
             f"{candidates:,} candidates {error.reason}"
         )
-    return error.reason if isinstance(error, CannotTell) else str(error)[:200]
+    if isinstance(error, CannotTell):
+        return error.reason
+    return str(error)[:200]
 
 
 def _leaders(record: MembershipRecord, strategy: Strategy, clients: Sequence[Library]) -> Leaders:

@@ -47,7 +47,9 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     @property
     def earliest(self) -> int:
         """Earliest time of the decision, ms, also where its coordinator's clock is ahead of the rounds'."""
-        return min(self.record.earliest, self.after_round) if self.after_round >= 0 else self.record.earliest
+        if self.after_round >= 0:
+            return min(self.record.earliest, self.after_round)
+        return self.record.earliest
 
 
 class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -203,7 +203,9 @@ def result_of(
     """
     strategy, library = _strategy(name, verdict, decision, config)
     if isinstance(strategy, CannotTell) or library is None:
-        return strategy if isinstance(strategy, CannotTell) else CannotTell(UNKNOWN_BEFORE)
+        if isinstance(strategy, CannotTell):
+            return strategy
+        return CannotTell(UNKNOWN_BEFORE)
     before: Assignment = {member: dict(topics) for member, topics in (decision.before or {}).items()}
     try:
         counts = _counts(state, decision, verdict, config)

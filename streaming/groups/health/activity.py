@@ -211,7 +211,9 @@ def move_starts(state: GroupState, shift: Shift, present: int) -> None:
     least = max(shift.since, 0) if shift.by > 0 else present + 1
 
     def moved(time: int) -> int:
-        return max(0, time + shift.by) if time >= least else time
+        if time >= least:
+            return max(0, time + shift.by)
+        return time
 
     state.findings = {name: moved(since) if _moves(name, shift) else since for name, since in state.findings.items()}
     if state.uncommitted is not None:

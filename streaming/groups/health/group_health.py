@@ -168,17 +168,23 @@ def _seconds_since(time: int | None, totals: Totals, now: int) -> float | None:
     if totals.total is None:
         return None
     # The oldest unread record may have come while the round was under way.
-    return max(0, now - time) / 1000 if time is not None else 0.0
+    if time is not None:
+        return max(0, now - time) / 1000
+    return 0.0
 
 
 def _seconds_until(time: int | None, now: int) -> float | None:
     """Seconds from a round to a time; 0 if it has passed, None if there is none."""
-    return None if time is None else max(0, time - now) / 1000
+    if time is None:
+        return None
+    return max(0, time - now) / 1000
 
 
 def _most(total: int | None) -> int | None:
     """A sum limited to the tables' int64; only absurd offsets exceed it."""
-    return None if total is None else min(total, MOST)
+    if total is None:
+        return None
+    return min(total, MOST)
 
 
 def _findings_of(
@@ -224,8 +230,6 @@ def _log_findings(observation: GroupObservation) -> list[FindingAtRound]:
 def _holder(observation: GroupObservation) -> str:
     if observation.held_by is not None:
         return f"transaction {observation.held_by[:200]!r}"
-    return (
-        "a transaction"
-        if observation.held_by_producer is None
-        else f"a transaction of producer {observation.held_by_producer}"
-    )
+    if observation.held_by_producer is None:
+        return "a transaction"
+    return f"a transaction of producer {observation.held_by_producer}"

@@ -141,7 +141,9 @@ def _recreated(name: str, topic: TopicState, left_behind: int) -> str:
         said.append(f"{counted(count, 'partition')} instead of {topic.count_before}")
     if left_behind:
         said.append(f"{counted(left_behind, 'partition')} with offsets of the previous topic")
-    return f"{name[:200]} ({', '.join(said)})" if said else name[:200]
+    if said:
+        return f"{name[:200]} ({', '.join(said)})"
+    return name[:200]
 
 
 def _rewound(name: str, steps: dict[int, int]) -> str:

@@ -117,7 +117,9 @@ def rested_until(observation: GroupObservation, now: RoundTimes, before: RoundTi
     """
     since, until = observation.rested_since, observation.rested_until
     # Without a rest both are -1, as is the time of a round that is not certain.
-    return until if since <= before.opened <= until <= now.opened else -1
+    if since <= before.opened <= until <= now.opened:
+        return until
+    return -1
 
 
 def see(
@@ -255,7 +257,9 @@ def thinned(marks: list[int], now: int) -> list[int]:
         percent *= 2
         kept = _thinned(kept, now, percent)
     # Only a clock that runs backwards leaves more; any mark may go, which makes bounds wider and never wrong.
-    return kept if len(kept) <= _MOST_MARKS * _WIDTH else _newest(kept)
+    if len(kept) <= _MOST_MARKS * _WIDTH:
+        return kept
+    return _newest(kept)
 
 
 def _newest(marks: list[int]) -> list[int]:
@@ -294,7 +298,9 @@ def shift(state: PartitionState, by: int) -> None:
 
 def moved(time: int, by: int) -> int:
     """A time of a round, corrected; -1 stays unknown."""
-    return time if time < 0 else max(0, time + by)
+    if time < 0:
+        return time
+    return max(0, time + by)
 
 
 def forget(state: PartitionState) -> None:

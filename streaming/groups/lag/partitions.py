@@ -105,7 +105,9 @@ class Measured:
 
 def lost_below(committed: int, start: int) -> int:
     """Offsets from a committed one up to the log start; 0 for a single one, which may be a transaction marker."""
-    return start - committed if start - committed > MARKER else 0
+    if start - committed > MARKER:
+        return start - committed
+    return 0
 
 
 def absorb(state: PartitionState, window: CommitWindow, topic_id: str | None) -> None:
@@ -236,7 +238,9 @@ def lag_status(state: PartitionState, measured: Measured) -> LagStatus:
     """
     lag = measured.lag
     if lag is None:
-        return "no_commit" if measured.reason == "no_commit" else "unknown"
+        if measured.reason == "no_commit":
+            return "no_commit"
+        return "unknown"
     if measured.ahead_by:
         return "ahead"
     # Called once per partition and round, so it does no more work than needed.
@@ -252,7 +256,9 @@ def lag_status(state: PartitionState, measured: Measured) -> LagStatus:
             grown, arrived = trend.left - trend.run_lag, trend.end - trend.run_end
             if grown * (trend.run - 1) > _GROWN_ROUNDS * arrived:
                 return "falling_behind"
-    return "rewound" if lag and trend.high > state.committed else "ok"
+    if lag and trend.high > state.committed:
+        return "rewound"
+    return "ok"
 
 
 def row(

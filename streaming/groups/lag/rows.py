@@ -215,7 +215,9 @@ class _Round:
             )
         if measured.lag is None:
             return oldest_unread.UNKNOWN
-        return unread if measured.lag > MARKER else oldest_unread.PERHAPS_A_MARKER
+        if measured.lag > MARKER:
+            return unread
+        return oldest_unread.PERHAPS_A_MARKER
 
     def _write(
         self,

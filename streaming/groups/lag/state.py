@@ -111,7 +111,9 @@ def longest_wait(rhythm: Rhythm) -> int | None:
     """How long there may be lag without a commit before the group counts as stopped, ms; None if unknown."""
     if rhythm.counted < _LEAST:
         known = rhythm.rounds >= COMMITTED_ROUNDS
-        return _UNKNOWN_RHYTHM_MS * _PATIENCE_PERCENT // 100 if known else None
+        if known:
+            return _UNKNOWN_RHYTHM_MS * _PATIENCE_PERCENT // 100
+        return None
     accidents = 0 if rhythm.counted < _FEW else 1 if rhythm.counted < _ENOUGH else _ACCIDENTS
     return sorted(rhythm.pauses[::_WIDTH], reverse=True)[accidents] * _PATIENCE_PERCENT // 100
 

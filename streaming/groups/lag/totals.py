@@ -108,7 +108,9 @@ class DataLoss:
             return self.open_reason
         if self.not_before is None:
             return NO_RETENTION
-        return UNCERTAIN_TIME if self.last is None else None
+        if self.last is None:
+            return UNCERTAIN_TIME
+        return None
 
 
 @dataclass(slots=True)

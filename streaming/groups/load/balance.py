@@ -103,7 +103,9 @@ def _optimal(owners: Ownership, counts: Mapping[str, Sequence[int]], present: fl
         found = load_imbalance_optimal(group, owned)
     except AssignorError:
         return None
-    return None if found is None else (found[0], max(found[0], min(found[1], present)))
+    if found is None:
+        return None
+    return (found[0], max(found[0], min(found[1], present)))
 
 
 def write_member_load(load: LoadState, observation: GroupObservation, context: Context, owners: Ownership) -> None:
@@ -174,4 +176,6 @@ def _load_row(
 
 
 def _per_second(count: int | None, length: int) -> float | None:
-    return count * 1000 / length if count is not None and length else None
+    if count is not None and length:
+        return count * 1000 / length
+    return None

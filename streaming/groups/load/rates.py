@@ -53,7 +53,9 @@ def rates_of(load: LoadState | None, topic: str) -> list[tuple[float | None, flo
 def counts_of(load: LoadState, topic: str) -> tuple[array[int], array[int]]:
     """Records produced and consumed in the newest ended window, per partition; -1 where unknown, empty if all are."""
     counts = load.counts.get(topic)
-    return (array("q"), array("q")) if counts is None else (_unpacked(counts.produced), _unpacked(counts.consumed))
+    if counts is None:
+        return (array("q"), array("q"))
+    return (_unpacked(counts.produced), _unpacked(counts.consumed))
 
 
 def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | None:
@@ -68,7 +70,9 @@ def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | None
     found = {topic: counts_of(load, topic)[0][:count] for topic, count in counts.items()}
     if any(len(found[topic]) < count or min(found[topic], default=0) < 0 for topic, count in counts.items()):
         return None
-    return found if any(map(any, found.values())) else None
+    if any(map(any, found.values())):
+        return found
+    return None
 
 
 def end_window(
@@ -171,7 +175,9 @@ def _committed(known: PartitionState | None, seen: TopicObservation) -> int:
         return _NONE
     # A commit names its topic; whether it is the one that this round shows is settled only when lag is judged.
     is_of_it = known.of_topic is None or (known.of_topic and seen.topic_id in {None, known.of_topic})
-    return known.committed if is_of_it else _VOID
+    if is_of_it:
+        return known.committed
+    return _VOID
 
 
 def _counts(state: GroupState, load: LoadState, observation: GroupObservation) -> dict[str, TopicCounts]:
@@ -203,7 +209,9 @@ def _of_topic(start: TopicStart, partitions: Mapping[int, PartitionState], seen:
 
 
 def _grown(before: int, now: int) -> int:
-    return now - before if 0 <= before <= now else -1
+    if 0 <= before <= now:
+        return now - before
+    return -1
 
 
 def _sums(load: LoadState, subscribed: frozenset[str] | None) -> tuple[float | None, float | None]:

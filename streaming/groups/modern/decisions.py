@@ -161,7 +161,9 @@ def _owner_in(item: ModernInput) -> str | None:
         return None
     if isinstance(item, CurrentAssignment):
         return item.member_id
-    return item.part if isinstance(item, Removed) and item.key_type in CURRENT_TYPES else None
+    if isinstance(item, Removed) and item.key_type in CURRENT_TYPES:
+        return item.part
+    return None
 
 
 def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> ChurnRow:

@@ -150,7 +150,9 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     def topics_of(self, member_id: str) -> tuple[str, ...] | None:
         """Topics that a member subscribes to, sorted; None if its regular expression was not resolved."""
         place = self.subscriptions.get(member_id)
-        return None if place is None else self.topic_lists[place]
+        if place is None:
+            return None
+        return self.topic_lists[place]
 
     def different_subscriptions(self) -> Iterable[tuple[str, ...] | None]:
         """What members subscribe to, each list once."""
@@ -220,7 +222,9 @@ def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | Non
     if member.regex is None:
         return frozenset(member.topics)
     resolved = group.regexes.get(member.regex)
-    return None if resolved is None else frozenset(member.topics) | frozenset(resolved.topics)
+    if resolved is None:
+        return None
+    return frozenset(member.topics) | frozenset(resolved.topics)
 
 
 def subscriptions_of(group: ModernGroup) -> dict[str, frozenset[str] | None]:
@@ -302,7 +306,9 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     def next_revision(self, *, at_round: bool, following: MembershipRecord | None) -> ChurnRow | None:  # noqa: ARG002
         """The newest decision's row, once each partition has its next owner and a new commit; None otherwise."""
-        return self.cost.next_revision() if self.cost is not None else None
+        if self.cost is not None:
+            return self.cost.next_revision()
+        return None
 
     def forget_before(self) -> None:
         """Note that records may be missing from here on."""

@@ -160,7 +160,9 @@ def close_modern_members(state: GroupState, offset: int, time: int, context: Con
 def _last_rows(state: GroupState, context: Context) -> list[MemberRow]:
     """Rows of the members that were last shown, without what they had."""
     last = state.modern.shown
-    return [] if last is None else [_member_row(state, member, last, context) for member in last.members]
+    if last is None:
+        return []
+    return [_member_row(state, member, last, context) for member in last.members]
 
 
 def _open_row(

@@ -113,7 +113,9 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
                     self.waiting.setdefault(topic_id, {})[number] = pause
                     self.untaken += 1
         if not self.untaken:
-            return with_seconds(row, 0, 0) if had else row
+            if had:
+                return with_seconds(row, 0, 0)
+            return row
         self.row = row
         return row
 
@@ -213,7 +215,9 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             return None
         most = self.most_ms
         self.forget()
-        return with_seconds(msgspec.structs.replace(row, revision=row.revision + 1), None, most) if most >= 0 else None
+        if most >= 0:
+            return with_seconds(msgspec.structs.replace(row, revision=row.revision + 1), None, most)
+        return None
 
 
 def id_partitions(partitions: IdPartitions) -> Iterator[_IdPartition]:

@@ -261,7 +261,9 @@ def moves_of_target(decision: ModernDecision) -> int | None:
     A static member under a new id counts as the same member.
     """
     before = before_target(decision)
-    return None if before is None or decision.group_type == SHARE else moves(before, from_topics(decision.targets))
+    if before is None or decision.group_type == SHARE:
+        return None
+    return moves(before, from_topics(decision.targets))
 
 
 def least_moves_of_target(decision: ModernDecision, names: Mapping[str, str]) -> int | None:
@@ -272,7 +274,9 @@ def least_moves_of_target(decision: ModernDecision, names: Mapping[str, str]) ->
     """
     before = before_target(decision)
     group = group_of_target(decision, names) if before is not None else None
-    return None if before is None or group is None else optimal_moves(before, group)
+    if before is None or group is None:
+        return None
+    return optimal_moves(before, group)
 
 
 def before_target(decision: ModernDecision) -> Assignment | None:

@@ -119,7 +119,9 @@ class _Modern:
         names = names_at(self.state, decision)
         targets = named(decision.targets, names)
         if isinstance(asked, str) or targets is None:
-            return asked if isinstance(asked, str) else "the topics of its target are not known"
+            if isinstance(asked, str):
+                return asked
+            return "the topics of its target are not known"
         inputs = ServerInputs(name, asked, ERAS[-1])
         try:
             with of_decision():
@@ -136,7 +138,9 @@ class _Modern:
 
 def assignor_of(assignors: tuple[str, ...]) -> str | None:
     """The server assignor that members request; None if it is the broker's default, or if it is ambiguous."""
-    return assignors[0] if len(assignors) == 1 else None
+    if len(assignors) == 1:
+        return assignors[0]
+    return None
 
 
 def no_verdict_on(group_type: str) -> str:
@@ -157,7 +161,9 @@ def _judge(state: GroupState, decision: ModernDecision, config: GroupConfig) -> 
     if broken:
         return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
     asked = asked_of(state, decision, config)
-    return Verdict(UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
+    if isinstance(asked, str):
+        return Verdict(UNVERIFIED, asked)
+    return recompute_target(decision, asked)
 
 
 def unreadable_since(unreadable: Mapping[str, int]) -> str:
@@ -264,7 +270,9 @@ def modern_what_if_rows(
     def tried(row_of: RowOf) -> list[WhatIfRow] | str:
         why_not = CROWDED if crowded else too_large(partitions, len(decision.members), config)
         asked = asked_of(state, decision, config) if why_not is None else why_not
-        return asked if isinstance(asked, str) else _rows(state, decision, verdict, asked, row_of)
+        if isinstance(asked, str):
+            return asked
+        return _rows(state, decision, verdict, asked, row_of)
 
     return what_if_rows(judged, observation, {name: _asks(name, decision) for name in _names(decision)}, tried)
 
@@ -275,7 +283,9 @@ def _names(decision: ModernDecision) -> tuple[str, ...]:
 
 def _asks(name: str, decision: ModernDecision) -> bool | None:
     """Whether members request this assignor; None if they request none, or several."""
-    return name in decision.assignors if len(decision.assignors) == 1 else None
+    if len(decision.assignors) == 1:
+        return name in decision.assignors
+    return None
 
 
 def _rows(
@@ -313,7 +323,9 @@ def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | N
     if not counts.keys() <= names.keys():
         return None
     load = known_load(state.load, {names[topic_id]: count for topic_id, count in counts.items()})
-    return None if load is None else {topic_id: load[names[topic_id]] for topic_id in counts}
+    if load is None:
+        return None
+    return {topic_id: load[names[topic_id]] for topic_id in counts}
 
 
 def _answer(name: str, asked: ServerGroup) -> Assignment | AssignorError:

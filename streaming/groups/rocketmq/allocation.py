@@ -66,7 +66,9 @@ def name_of(class_name: str, allocation: Allocation) -> str:
     for package in _PACKAGES:
         name = _CLASSES.get(class_name.removeprefix(package)) if class_name.startswith(package) else None
         if name is not None:
-            return f"{NEARBY}-{allocation.nearby_delegate}" if name == NEARBY else name
+            if name == NEARBY:
+                return f"{NEARBY}-{allocation.nearby_delegate}"
+            return name
     return class_name
 
 
@@ -140,7 +142,9 @@ def _release(version: str | None) -> tuple[int, ...]:
     """A release as numbers; very new where a client tells none that can be read, as all of today are."""
     parts = (version or "").removeprefix("V").replace(".", "_").split("_")
     numbers = [int(part) for part in parts[:3] if part.isascii() and part.isdigit() and len(part) < 4]
-    return tuple(numbers) if len(numbers) == 3 else (99, 0, 0)
+    if len(numbers) == 3:
+        return tuple(numbers)
+    return (99, 0, 0)
 
 
 Queue = tuple[str, int]

@@ -178,7 +178,9 @@ class _Topic:
         broken = self._broken()
         why_not = self._why_not()
         if why_not is not None:
-            return self._drifted(broken, why_not) if self._are_certain(broken) else Verdict(UNVERIFIED, why_not)
+            if self._are_certain(broken):
+                return self._drifted(broken, why_not)
+            return Verdict(UNVERIFIED, why_not)
         try:
             reasons = {client: self._unexplained(client) for client in self._views.clients}
         except AssignorError as error:
@@ -187,7 +189,9 @@ class _Topic:
         unsure = [client for client, reason in odd.items() if reason == _FAILS or not self._is_sure(client)]
         if unsure:
             reason = self._runs[unsure[0]].why_not or f"{odd[unsure[0]]}: {some(unsure)}"
-            return self._drifted(broken, reason) if self._are_certain(broken) else Verdict(UNVERIFIED, reason)
+            if self._are_certain(broken):
+                return self._drifted(broken, reason)
+            return Verdict(UNVERIFIED, reason)
         if odd:
             wrong = self._differences(odd)
             strangers = {queue: of for queue, of in wrong.items() if of[0] == NOT_SUBSCRIBED}
@@ -341,7 +345,9 @@ class _Topic:
 
 def _release(version: str | None) -> str:
     """A client's version as other releases are written: "5.5.0" for "V5_5_0"."""
-    return "?" if version is None else version.removeprefix("V").replace("_", ".")
+    if version is None:
+        return "?"
+    return version.removeprefix("V").replace("_", ".")
 
 
 def _write(decision: ClassicDecision, verdicts: Mapping[str, Verdict], seen: RocketMQRound, context: Context) -> None:

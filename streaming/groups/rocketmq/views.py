@@ -215,7 +215,9 @@ class Views:
             held = grouped((unit_of(queue.topic, queue.broker), queue.queue) for queue in kept)
             return {unit: tuple(sorted(set(numbers))) for unit, numbers in sorted(held.items())}
         before = self.assumed.get(client)
-        return dict(before.assigned) if before is not None and before.assigned is not None else None
+        if before is not None and before.assigned is not None:
+            return dict(before.assigned)
+        return None
 
     @cached_property
     def held(self) -> dict[str, dict[str, tuple[int, ...]] | None]:
@@ -264,11 +266,15 @@ class Views:
         said = {member.message_model for member in self.told.values()} | {
             broker.message_model for broker in self.masters.values() if broker.clients
         }
-        return BROADCASTING if BROADCASTING in said else next((model for model in said if model), None)
+        if BROADCASTING in said:
+            return BROADCASTING
+        return next((model for model in said if model), None)
 
     def is_pop(self, topic: str) -> bool:
         """Whether brokers hand out a topic's messages (POP), so that clients share its queues."""
-        return not is_retry(topic) if self._is_pop else topic in self._pop_topics
+        if self._is_pop:
+            return not is_retry(topic)
+        return topic in self._pop_topics
 
     @cached_property
     def _is_pop(self) -> bool:

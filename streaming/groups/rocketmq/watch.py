@@ -41,7 +41,9 @@ class Watch:
                 watched = Watched(self._elapsed, 0)
             watched.rounds += 1
             self._now[name] = watched
-        return self._elapsed - watched.since if watched.rounds > 1 else -1
+        if watched.rounds > 1:
+            return self._elapsed - watched.since
+        return -1
 
     def is_known(self, name: str) -> bool:
         """Whether the round before has shown it."""

@@ -153,7 +153,9 @@ class EventReader:
     def _round(self, number: int, offset: int) -> EventRound | None:
         """The batch's round with an event at an offset; None where it never closed, or was passed over."""
         current = self._rounds.get(number)
-        return current if current is not None and current.first <= offset < current.end else None
+        if current is not None and current.first <= offset < current.end:
+            return current
+        return None
 
     def _at(self, current: EventRound, saw: _Saw, topics: Iterable[Any]) -> _Saw:
         """What was seen at a round, with the topics that pass the filters."""

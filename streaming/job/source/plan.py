@@ -39,7 +39,9 @@ class RoundRecord:
     def closed(self, cluster: str) -> RoundClosed | None:
         """The closing record of a round of this cluster; None for any other."""
         content = self.content
-        return content if isinstance(content, RoundClosed) and content.cluster == cluster else None
+        if isinstance(content, RoundClosed) and content.cluster == cluster:
+            return content
+        return None
 
 
 @dataclass(frozen=True, slots=True)

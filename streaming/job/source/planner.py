@@ -137,7 +137,9 @@ class Planner:
             _LOG.warning("evenkeel source: Kafka answers again after %d attempts", self._outages)
             self._outages = 0
         written = end.write()
-        return offsets if written == offsets else written
+        if written == offsets:
+            return offsets
+        return written
 
     def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[SourceTask]:
         """The tasks of a batch; the same after a restart as before, as long as the rounds topic holds its records.
@@ -210,7 +212,9 @@ class Planner:
                 return self._turned(start, turned)
             if may_read_on and (end := self._read_on(start, here, ends, records)) is not start:
                 return end
-        return replace(start, rounds=records[-1].offset + 1, inside=True) if is_full else start
+        if is_full:
+            return replace(start, rounds=records[-1].offset + 1, inside=True)
+        return start
 
     def _may_wait(self, batch: Batch) -> bool:
         """Whether rounds wait for each other because nothing moves, as in the newest one that was taken."""
@@ -235,7 +239,9 @@ class Planner:
     @property
     def _wanted(self) -> str | None:
         """The source that the settings name; None where the first round decides."""
-        return None if self._settings.offsets_log == "auto" else self._settings.offsets_log
+        if self._settings.offsets_log == "auto":
+            return None
+        return self._settings.offsets_log
 
     def _refuse_another(self, start: Positions) -> None:
         if start.follows is None or self._wanted in {None, start.follows}:

@@ -87,8 +87,12 @@ class SourceSettings(BaseModel):
 
     def client(self) -> KafkaSettings | None:
         """The connection to the watched cluster, with the secrets of this process; None when that is no Kafka."""
-        return None if self.kafka is None else KafkaSettings.from_public(self.kafka)
+        if self.kafka is None:
+            return None
+        return KafkaSettings.from_public(self.kafka)
 
     def bus_client(self) -> KafkaSettings | None:
         """The connection to the Kafka that holds events and rounds, likewise; None when the watched cluster does."""
-        return None if self.bus is None else KafkaSettings.from_public(self.bus, "bus")
+        if self.bus is None:
+            return None
+        return KafkaSettings.from_public(self.bus, "bus")

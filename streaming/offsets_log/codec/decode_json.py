@@ -120,4 +120,6 @@ def _topic_partitions(value: TopicPartitions) -> list[dict[str, Any]]:
 
 
 def _base64(data: bytes | None) -> str | None:
-    return None if data is None else b64encode(data).decode("ascii")
+    if data is None:
+        return None
+    return b64encode(data).decode("ascii")

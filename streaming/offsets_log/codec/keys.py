@@ -90,7 +90,9 @@ def wrapped_key(data: bytes) -> OffsetKey | GroupKey | None:
     if int.from_bytes(data[:_LENGTH_BYTES], "little") != len(inside):
         return None
     key = _kafka_key(inside)
-    return key if isinstance(key, OffsetKey | GroupKey) else None
+    if isinstance(key, OffsetKey | GroupKey):
+        return key
+    return None
 
 
 def _kafka_key(data: bytes) -> OffsetKey | GroupKey | OtherKey | UnknownKey | Rejected:

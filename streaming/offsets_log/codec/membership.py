@@ -209,7 +209,9 @@ def seen_member(
         rebalanceTimeout=-1,
         sessionTimeout=-1,
     )
-    return _consumer(member) if decodes else _member(member)
+    if decodes:
+        return _consumer(member)
+    return _member(member)
 
 
 def _consumer(member: Any, allowance: Allowance | None = None) -> Member:

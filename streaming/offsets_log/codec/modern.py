@@ -59,7 +59,9 @@ def decode_modern(
 def _group_type(key_type: int) -> str:
     if key_type in {9, 10, 11, 12, 13, 14, 15}:
         return SHARE
-    return CONSUMER if key_type <= 16 else STREAMS
+    if key_type <= 16:
+        return CONSUMER
+    return STREAMS
 
 
 _Where = tuple[int, int, str, int]

@@ -70,7 +70,9 @@ class OffsetCommit:
 def decode_offset_commit(data: bytes) -> OffsetCommit | UnknownVersion | Rejected:
     """Decode the whole value of an offset commit; trailing bytes are refused. Never raises."""
     value = decode_record_value(OFFSET_COMMIT, data)
-    return value if isinstance(value, UnknownVersion | Rejected) else OffsetCommit(value.version, *value.fields)
+    if isinstance(value, UnknownVersion | Rejected):
+        return value
+    return OffsetCommit(value.version, *value.fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,9 @@ def java_hash(text: str) -> int:
     else:
         for unit in units.tolist():
             value = (31 * value + unit) & 0xFFFF_FFFF
-    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+    if value & 0x8000_0000:
+        return value - 0x1_0000_0000
+    return value
 
 
 def jump_hash(key: int, buckets: int) -> int:

@@ -68,7 +68,9 @@ class RecordColumns:
         return self._bytes(int(self.value_start[row]), int(self.value_size[row]))
 
     def _bytes(self, start: int, size: int) -> bytes | None:
-        return None if size < 0 else self.data[start : start + size].tobytes()
+        if size < 0:
+            return None
+        return self.data[start : start + size].tobytes()
 
 
 _COLUMNS = [field.name for field in fields(RecordColumns)][1:]
@@ -121,4 +123,6 @@ class LeaderEpochs:
     def at(self, offset: int) -> int:
         """Epoch of the batch that contains an offset; `UNKNOWN` before the first batch."""
         place = bisect_right(self._firsts, offset) - 1
-        return self._epochs[place] if place >= 0 else UNKNOWN
+        if place >= 0:
+            return self._epochs[place]
+        return UNKNOWN

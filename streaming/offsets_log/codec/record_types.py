@@ -134,7 +134,9 @@ def decode_record_value(
         return value
     allowance.taken = taken
     other = _decode(key_type, version, data, allowance, "redpanda")
-    return value if isinstance(other, Rejected) else other
+    if isinstance(other, Rejected):
+        return value
+    return other
 
 
 def _may_be_redpandas(value: RecordValue | Rejected) -> bool:

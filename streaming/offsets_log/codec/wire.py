@@ -110,7 +110,9 @@ class Reader:
     def int8(self, field: str) -> int:
         """One signed byte."""
         value = self._data[self._take(1, field)]
-        return value - 256 if value > 127 else value
+        if value > 127:
+            return value - 256
+        return value
 
     def int16(self, field: str) -> int:
         """Two bytes, signed."""

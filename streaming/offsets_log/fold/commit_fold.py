@@ -36,7 +36,9 @@ _OF_LAST = ("last_record", "deleted", "unreadable")
 
 def concatenated(parts: Sequence[WindowColumns]) -> WindowColumns:
     """The rows of several parts, one part after the other."""
-    return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def merged(rows: WindowColumns) -> WindowColumns:
@@ -95,7 +97,9 @@ def _by_slot(slot: Ints) -> Ints:
     # NumPy sorts 16 bits by radix.
     order = np.argsort((slot & 0xFFFF).astype(np.uint16), kind="stable")
     high = slot >> 16
-    return order[np.argsort(high[order].astype(np.uint16), kind="stable")] if high.any() else order
+    if high.any():
+        return order[np.argsort(high[order].astype(np.uint16), kind="stable")]
+    return order
 
 
 # Rows are merged when there are this many, and this many times those left by the last merge: so memory stays within a

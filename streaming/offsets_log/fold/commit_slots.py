@@ -72,7 +72,9 @@ class CommitSlots:
     def committed(self, key: bytes) -> CommittedPartition | None:
         """The partition of a key of type 1, if there is one."""
         number = self._numbers.get(key, DROPPED)
-        return self._made[number - 1] if number != DROPPED else None
+        if number != DROPPED:
+            return self._made[number - 1]
+        return None
 
     def make(
         self, owner: int, opened: list[CommittedPartition], name: tuple[str, int], key: bytes

@@ -233,4 +233,6 @@ def _int16(data: bytes | None) -> int | None:
 
 
 def _first_offset(item: QuarantinedRecord | CountedRecords) -> int:
-    return item.sample.offset if isinstance(item, CountedRecords) else item.offset
+    if isinstance(item, CountedRecords):
+        return item.sample.offset
+    return item.offset

@@ -227,7 +227,9 @@ class ClusterTopics:
     def _why_hidden(self, broker: int, deadline: Deadline) -> str | None:
         if self._hides_groups:
             return "filtered"
-        return "no_right" if self._ask_groups.forbidden_groups([_NOBODY], broker, deadline) else None
+        if self._ask_groups.forbidden_groups([_NOBODY], broker, deadline):
+            return "no_right"
+        return None
 
     def _topics(
         self, names: list[str], seen: Mapping[str, TopicObservation], deadline: Deadline

@@ -78,7 +78,9 @@ def advance_holds(
 
 def lasting(hold: BlockedPartition | None) -> BlockedPartition | None:
     """The hold, if it has lasted long enough to be reported."""
-    return hold if hold is not None and hold.rounds > HELD_ROUNDS else None
+    if hold is not None and hold.rounds > HELD_ROUNDS:
+        return hold
+    return None
 
 
 def with_holders(

@@ -49,4 +49,6 @@ class Retentions(Generic[_V]):
 
     def of(self, key: RetentionKey) -> _V | None:
         """The answer; None if it is not known."""
-        return self._known[key][1] if key in self._known else None
+        if key in self._known:
+            return self._known[key][1]
+        return None

@@ -58,7 +58,9 @@ class Probe(RoundsProbe[Memory]):
     @property
     def requests(self) -> dict[str, int]:
         """Requests sent since the clients were opened, by Kafka's name."""
-        return dict(self._cluster.sent) if self._cluster else {}
+        if self._cluster:
+            return dict(self._cluster.sent)
+        return {}
 
     def _close(self) -> None:
         admin, self._admin, self._cluster = self._admin, None, None

@@ -98,17 +98,23 @@ def text(said: str) -> str:
 
 def name(given: str | None) -> str | None:
     """A name or word that somebody else chose, as long as an event may hold it; None for none."""
-    return given[:LONGEST_NAME] if given else None
+    if given:
+        return given[:LONGEST_NAME]
+    return None
 
 
 def offset(value: int) -> int:
     """An offset, -1 where it cannot be one."""
-    return value if 0 <= value <= _MAX_OFFSET else -1
+    if 0 <= value <= _MAX_OFFSET:
+        return value
+    return -1
 
 
 def time(value: int) -> int:
     """A time in ms, -1 where there is none (they write 0)."""
-    return value if 0 < value <= _LAST_TIMESTAMP_MS else -1
+    if 0 < value <= _LAST_TIMESTAMP_MS:
+        return value
+    return -1
 
 
 def subscriptions(told: Iterable[answers.SubscriptionData], cut: set[str]) -> tuple[SubscriptionSeen, ...]:
@@ -164,7 +170,9 @@ def _channels(told: Sequence[answers.ClientConnection], cut: set[str]) -> tuple[
 
 
 def _consume_type(told: str | None) -> str | None:
-    return name(_TYPES.get(told, told)) if told else None
+    if told:
+        return name(_TYPES.get(told, told))
+    return None
 
 
 def member_seen(member: MemberSeen, answer: Answer, cut: set[str]) -> MemberSeen:
@@ -200,7 +208,9 @@ def _truth(told: str | None) -> bool | None:
 
 
 def _number(told: str | None) -> int:
-    return time(int(told)) if told is not None and told.isascii() and told.isdigit() and len(told) < 19 else -1
+    if told is not None and told.isascii() and told.isdigit() and len(told) < 19:
+        return time(int(told))
+    return -1
 
 
 def _held(told: answers.RunningInfo, cut: set[str]) -> tuple[HeldQueue, ...]:

@@ -50,7 +50,9 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
     @property
     def requests(self) -> dict[str, int]:
         """Requests sent since the client was opened, by RocketMQ's name."""
-        return dict(self._cluster.sent) if self._cluster else {}
+        if self._cluster:
+            return dict(self._cluster.sent)
+        return {}
 
     def _close(self) -> None:
         client, self._client, self._cluster = self._client, None, None

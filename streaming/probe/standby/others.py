@@ -128,7 +128,9 @@ class Others:
 
     def holder(self, now: float) -> Run | None:
         """The run to stand by for, that with the newest round; None where nobody makes rounds, so that we may."""
-        return None if self._are_silent(now) else max(self._runs.values(), key=lambda run: run.opened, default=None)
+        if self._are_silent(now):
+            return None
+        return max(self._runs.values(), key=lambda run: run.opened, default=None)
 
     def elder(self, number: int, since: int) -> Run | None:
         """A run with a lower number than ours.
@@ -152,11 +154,15 @@ class Others:
     @property
     def due_at(self) -> float | None:
         """When the next round is due, s of our steady clock; None where no closed round was seen."""
-        return None if self._beat_at is None else self._beat_at + self._interval_s
+        if self._beat_at is None:
+            return None
+        return self._beat_at + self._interval_s
 
     def quiet_s(self, now: float) -> float:
         """Seconds since a round of another probe closed."""
-        return 0.0 if self._sign_at is None else max(0.0, now - self._sign_at)
+        if self._sign_at is None:
+            return 0.0
+        return max(0.0, now - self._sign_at)
 
     def _are_silent(self, now: float) -> bool:
         quiet = self.quiet_s(now)

@@ -191,7 +191,9 @@ class Turn:
             self._stood_by = holder
             stop.wait(min(_POLL_S, self._pace.interval_ms / 4000))
         now, due = self._clock(), self._others.due_at
-        return now if due is None else max(now, due)
+        if due is None:
+            return now
+        return max(now, due)
 
     def _look_back(self, writer: RoundWriter, deadline: Deadline) -> None:
         """Read the newest records before the first round of this process, and learn how old they are."""

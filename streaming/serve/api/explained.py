@@ -68,4 +68,6 @@ def explained(site: Site, asked: ExplainFilter) -> dict[str, Any] | None:
     except NoSuchPartitionError as error:
         raise NoVerdictError(404, str(error)) from None
     first, *others = [words.json(row) for row, words in told]
-    return {**first, "other_topics": others} if others else first
+    if others:
+        return {**first, "other_topics": others}
+    return first

@@ -188,7 +188,9 @@ def _since(model: Model, given: datetime | None, listing: str) -> datetime:
     if listing == "mutes":
         return datetime.now(UTC)  # those that are not over
     earliest = since(model.lake.past, datetime.now(UTC))
-    return earliest if given is None else max(given, earliest)
+    if given is None:
+        return earliest
+    return max(given, earliest)
 
 
 def _rounds(model: Model, snapshot: Snapshot) -> list[dict[str, Any]]:

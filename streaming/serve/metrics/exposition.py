@@ -97,7 +97,9 @@ def _escaped(values: pa.Array) -> pa.Array:
     values = values.fill_null("")
     special = pc.or_(pc.greater(pc.utf8_length(values), _LONGEST_VALUE), pc.match_substring_regex(values, _SPECIAL))
     found = values.filter(special).to_pylist()
-    return pc.replace_with_mask(values, special, pa.array(map(label_value, found), pa.string())) if found else values
+    if found:
+        return pc.replace_with_mask(values, special, pa.array(map(label_value, found), pa.string()))
+    return values
 
 
 def label_value(value: str) -> str:
@@ -115,8 +117,12 @@ def label_value(value: str) -> str:
 def number(value: float) -> str:
     """A number as the format has it."""
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    return repr(value) if not isinstance(value, bool) else str(int(value))
+        if math.isnan(value):
+            return "NaN"
+        return "+Inf" if value > 0 else "-Inf"
+    if not isinstance(value, bool):
+        return repr(value)
+    return str(int(value))
 
 
 def numbers(values: pa.Array) -> pa.Array:

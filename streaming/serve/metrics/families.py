@@ -145,7 +145,9 @@ def _labels(labels: Mapping[str, str], rows: pa.Table) -> pa.Array:
 
 
 def _texts(rows: pa.Table, column: str) -> pa.Array:
-    return _whole(rows[column].cast(pa.string())) if column else pa.repeat("", rows.num_rows)
+    if column:
+        return _whole(rows[column].cast(pa.string()))
+    return pa.repeat("", rows.num_rows)
 
 
 def _values(metric: Metric, rows: pa.Table) -> pa.ChunkedArray:
@@ -163,4 +165,6 @@ def _ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if column.num_chunks:
+        return pa.concat_arrays(column.chunks)
+    return pa.array([], column.type)

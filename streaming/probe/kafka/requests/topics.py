@@ -206,7 +206,9 @@ class MetadataRequests:
             return Refused.FORBIDDEN
         said = {one[_OFFSETS_RETENTION] for one in answers.values() if not isinstance(one, Refused)}
         minutes = said.pop() if len(said) == 1 and len(answers) == len(brokers) else None
-        return int(minutes) if minutes is not None and int(minutes) > 0 else None
+        if minutes is not None and int(minutes) > 0:
+            return int(minutes)
+        return None
 
     def _configs(
         self, kind: int, asked: Sequence[tuple[int | None, Sequence[str]]], keys: Sequence[str], deadline: Deadline
