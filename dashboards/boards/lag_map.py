@@ -174,9 +174,8 @@ def _value(row: Row, by: str, at: datetime | None = None) -> int | None:
     """The highest value of a row's own step, or what holds of it at a later moment."""
     if by == "offsets":
         highest: int | None = row["lag_max"] if at is None else None
-        if highest is None:
-            return row["lag_last"]
-        return highest
+        last: int | None = row["lag_last"]
+        return last if highest is None else highest
     # For so long at least the oldest unread record had waited.
     waited = [row["behind_max"]] if at is None and row["behind_max"] is not None else []
     if row["unread_last"] is not None:

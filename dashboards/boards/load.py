@@ -200,7 +200,7 @@ def history_series(growth: Iterable[Row], observed: Sequence[Row]) -> tuple[list
         value, seconds = grown.get(row["time"], nothing)[column], row["observed_seconds"]
         if value is None or not seconds:
             return None
-        return value / seconds
+        return float(value / seconds)
 
     times = [int(row["time"].timestamp()) for row in observed]
     rates = [[rate(row, column) for row in observed] for column in nothing]

@@ -201,7 +201,7 @@ def _create(admin: Any, name: str, wanted: dict[str, Any], *, validate_only: boo
     [topic] = answer["topics"]
     if topic["error_code"]:
         raise for_code(topic["error_code"])(topic.get("error_message") or "")
-    replicas = topic.get("replication_factor", -1)
+    replicas: int | None = topic.get("replication_factor", -1)
     if replicas is not None and replicas > 0:
         return replicas
     return None
