@@ -144,7 +144,8 @@ def commit_places(consumer: Consumer, places: Sequence[TopicPartition]) -> None:
         try:
             consumer.commit(offsets=list(places), asynchronous=False)
         except KafkaException as error:
-            if not error.args[0].retriable() and error.args[0].code() != KafkaError.NOT_COORDINATOR:
+            passing = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+            if not error.args[0].retriable() and error.args[0].code() not in passing:
                 raise
             return False
         return True

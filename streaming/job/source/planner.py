@@ -188,7 +188,7 @@ class Planner:
         self._learn_interval(records)
         most = MostRead(max_rounds or self._settings.max_rounds, self._settings.max_records, self._settings.max_bytes)
         batch = plan_batch(start, records, self._settings.cluster, most, follows)
-        if self._may_wait(batch):
+        if len(batch.rounds) < most.rounds and self._may_wait(batch):
             return start
         if batch.rounds:
             # A topic that was deleted and created again may have these offsets by now, of other rounds.

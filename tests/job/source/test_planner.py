@@ -78,6 +78,16 @@ def test_news_ends_the_wait_of_rounds_in_which_nothing_moved(world: World, news:
     assert rounds_of(world.planner.tasks(offsets, world.planner.latest(offsets, None))) == [4, 6]
 
 
+def test_where_a_batch_takes_one_round_none_waits_and_the_job_keeps_up(world: World) -> None:
+    offsets, taken = INITIAL, []
+    for _ in range(5):
+        world.round()
+        after = world.planner.latest(offsets, 1)
+        taken += rounds_of(world.planner.tasks(offsets, after))
+        offsets = after
+    assert taken == [0, 2, 4, 6, 8]
+
+
 def test_the_last_rounds_before_a_probe_ends_do_not_wait_for_ever(world: World) -> None:
     offsets = INITIAL
     for _ in range(3):
