@@ -204,7 +204,7 @@ class JobSettings(Section):
         max_rounds: Rounds per batch at the most; bounds the memory of a catch-up.
         tasks: Tasks per batch that read the offsets log.
         shuffle_partitions: Partitions of the state; fixed by the first start of a checkpoint. None for one a core, at
-            most eight, and eight on a cluster.
+            most eight.
         metadata_grace_ms: How long a leader may work with old metadata before its unassigned partitions count
             as such; twice Kafka's default `metadata.max.age.ms`.
         heartbeat_ms: Rows of `lag` and `group_health` are repeated after this time without a change. Rates are taken

@@ -28,6 +28,8 @@ REBUILD = "run evenkeel run --rebuild-state once, which moves it aside and reads
 PARTITIONS = "spark.sql.shuffle.partitions"
 """Spark's name for the number of state partitions."""
 
+_SPARKS_PARTITIONS = 200
+
 # What Spark says of a checkpoint whose files are gone or broken; a restart would end the same way.
 _BROKEN = re.compile(
     r"CANNOT_LOAD_STATE_STORE\.\w*|CANNOT_READ_STREAMING_STATE_FILE|STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY"
@@ -111,12 +113,14 @@ class CheckpointProgress:
     Attributes:
         query: Id of the query, by which the tables know its batches.
         planned: Its newest batch, done or not.
+        partitions: Number of its state partitions, which its first start has fixed.
         offsets: The source's offsets at the end of the newest batch that is done; None before the first, or where that
             batch is not named any more.
     """
 
     query: str
     planned: int
+    partitions: int
     offsets: dict[str, Any] | None
 
 
@@ -138,12 +142,13 @@ def standing_of(checkpoint: str) -> CheckpointProgress | None:
     if done > planned:
         raise _broken(checkpoint, f"offsets/{done} is gone")
     query: str = _lines(checkpoint, "metadata")[0].get("id", "")
-    _lines(checkpoint, f"offsets/{planned}")
+    configured = _lines(checkpoint, f"offsets/{planned}")[0].get("conf", {})
+    partitions = int(configured.get(PARTITIONS, _SPARKS_PARTITIONS))
     if done < 0:
-        return CheckpointProgress(query, planned, None)
+        return CheckpointProgress(query, planned, partitions, None)
     _lines(checkpoint, f"commits/{done}")
     at_end = _lines(checkpoint, f"offsets/{done}")[-1] if done in offsets else None
-    return CheckpointProgress(query, planned, at_end)
+    return CheckpointProgress(query, planned, partitions, at_end)
 
 
 def broken_by_spark(checkpoint: str, text: str) -> SetupError | None:

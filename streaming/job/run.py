@@ -24,6 +24,7 @@ from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_o
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.job.source.exceptions import AnotherSourceError
+from streaming.job.state_partitions import state_partitions
 from streaming.lifecycle import room_log, stop_signals
 from streaming.spark import as_s3a
 from streaming.tables import DeltaLake, Lake
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
 _LOG = room_log(__name__)
 
 _GONE = "Spark's JVM is gone (killed, or out of memory?): when restarted, the job continues where it was"
-
-# Each partition of the state costs every batch processor time, with groups in it or not, and eight cores advance
-# 100,000 groups in two seconds.
-_MOST_PARTITIONS = 8
 
 # How often the main loop checks whether it should stop: a Ctrl-C waits at most this long, beside the batch itself and a
 # piece of maintenance.
@@ -83,7 +80,7 @@ def start_query(
     known = incarnations_of(settings.lake, settings.cluster) if plan is not None and not plan.done else None
     start = plan.start if plan is not None else None
     place = checkpoint or checkpoint_of(settings)
-    spark.conf.set(PARTITIONS, _state_partitions(settings, spark))
+    spark.conf.set(PARTITIONS, state_partitions(settings, spark, place))
     if is_local(place):
         spark.conf.set(*_THROUGH_FILE_SYSTEM)
     apply = operator(settings, known)
@@ -173,14 +170,6 @@ def run(
             if refused is not None:
                 raise refused
             raise QueryEndedError(_cause(str(failure)))
-
-
-def _state_partitions(settings: Settings, spark: SparkSession) -> int:
-    """How many partitions the state of a new checkpoint gets; Spark keeps those of an older one."""
-    context = spark.sparkContext
-    # (On a cluster the executors may not be there yet.)
-    cores = int(context.defaultParallelism) if context.master.startswith("local") else _MOST_PARTITIONS
-    return settings.job.shuffle_partitions or min(cores, _MOST_PARTITIONS)
 
 
 def _says_that_the_jvm_is_gone(error: Exception) -> bool:

@@ -70,8 +70,8 @@ def test_a_lost_file_of_the_state_is_told_with_the_command(settings: Settings) -
         unless_too_busy(lambda: run(settings, available_now=True))
 
 
-def test_a_checkpoint_keeps_its_state_partitions_until_a_rebuild_makes_others(
-    recorded: Recorded, settings: Settings
+def test_a_checkpoint_keeps_its_state_partitions_and_says_so_until_a_rebuild_makes_others(
+    recorded: Recorded, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     checkpoint = Path(checkpoint_of(settings))
 
@@ -81,6 +81,8 @@ def test_a_checkpoint_keeps_its_state_partitions_until_a_rebuild_makes_others(
     changed = settings.model_copy(update={"job": settings.job.model_copy(update={"shuffle_partitions": 3})})
     unless_too_busy(lambda: run(changed, available_now=True))
     assert partitions() == 2
+    assert "job.shuffle_partitions is 3, but the checkpoint" in caplog.text
+    assert "began with 2 and keeps them: to change that, run evenkeel run --rebuild-state once" in caplog.text
 
     unless_too_busy(lambda: run(changed, available_now=True, rebuild_state=True))
     assert partitions() == 3
