@@ -175,7 +175,9 @@ def _value(row: Row, by: str, at: datetime | None = None) -> int | None:
     if by == "offsets":
         highest: int | None = row["lag_max"] if at is None else None
         last: int | None = row["lag_last"]
-        return last if highest is None else highest
+        if highest is None:
+            return last
+        return highest
     # For so long at least the oldest unread record had waited.
     waited = [row["behind_max"]] if at is None and row["behind_max"] is not None else []
     if row["unread_last"] is not None:
