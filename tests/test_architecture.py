@@ -65,7 +65,7 @@ ROOMS = {
     "streaming.rocketmq": room("msgspec"),
     "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
-    "streaming.record_batches": room("kafka numpy", "streaming.exceptions streaming.offsets_log"),
+    "streaming.record_batches": room("kafka numpy zstandard", "streaming.exceptions streaming.offsets_log"),
     "streaming.groups": room(
         "msgspec numpy", "assignors streaming.exceptions streaming.records streaming.terminal streaming.times"
     ),
