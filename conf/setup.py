@@ -109,7 +109,7 @@ def install(python):
 
 
 # Programs that tests start, by the argument that installs them: the name, programs that will do, Debian's packages, and
-# what to do where none can be installed. (Of Chromium Ubuntu has only the second package.)
+# what to do where none can be installed. (Ubuntu has only the second package of Chromium.)
 PROGRAMS = {
     "browser": (
         "Chromium",
@@ -230,11 +230,11 @@ if __name__ == "__main__":
     wanted = "".join(sys.argv[1:])
     if wanted in PROGRAMS:
         install_program(wanted)
-    if wanted == "browser":
-        axe()
+        if wanted == "browser":
+            axe()
     elif wanted == "scripts":
         scripts()
     elif wanted == "store":
         store()
-    elif not wanted:
+    else:
         main()

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from assignors.assignment import Assignment, PartitionId, counts
 from assignors.exceptions import AssignorError
 
-# More names in one sentence are read by nobody; the rest is counted.
+# Nobody reads more names in one sentence; the rest are counted.
 _MOST_NAMES = 8
 
-# Members that are told one by one: a screen.
+# As many members as fit on a screen get a sentence each; the last sentence counts them all.
 _MOST_MEMBERS = 12
 
 # Foreign names may be long: an id of Kafka's clients has some 60 characters, which fits.
@@ -54,11 +54,11 @@ class Explanation:
             told.append(f"{'It cannot be computed: ' if self.assignment is None else ''}{self.reason}.")
         if partition is not None:
             meant = self.meant(partition)
-            none = f"There is no partition {_one(partition)} in what the strategy was given."
-            return [*told, *(map(self._told_of, meant) if meant else [none])]
+            none = f"There is no partition {_partition_name(partition)} in what the strategy was given."
+            return [*told, *(map(self._sentence_about, meant) if meant else [none])]
         if self.assignment is None:
             return told
-        return [*told, *self._told(self.assignment)]
+        return [*told, *self._sentences_of_members(self.assignment)]
 
     def meant(self, partition: PartitionId) -> tuple[PartitionId, ...]:
         """The partitions that a person means by a topic and a number; empty if there are none.
@@ -80,7 +80,7 @@ class Explanation:
         given = [(topic, number) for topic, numbers in self.partitions.items() for number in numbers]
         return _partition_names(given) or "no partitions"
 
-    def _told(self, assignment: Assignment) -> Iterable[str]:
+    def _sentences_of_members(self, assignment: Assignment) -> Iterable[str]:
         for member, topics in list(assignment.items())[:_MOST_MEMBERS]:
             had = self.had.get(member, ())
             owned = dict.fromkeys((topic, number) for topic, numbers in topics.items() for number in numbers)
@@ -93,17 +93,18 @@ class Explanation:
             yield f"{_name(member)} {', '.join(parts) or 'gets nothing'}."
         sizes = counts(assignment)
         members = _count(len(sizes), "member")
-        each = f", {min(sizes.values()):,} to {max(sizes.values()):,} each" if sizes else ""
+        least, most = min(sizes.values(), default=0), max(sizes.values(), default=0)
+        each = f", {least:,} each" if least == most else f", {least:,} to {most:,} each"
         yield f"In all {_count(sum(sizes.values()), 'partition')} for {members}{each}."
 
-    def _told_of(self, partition: PartitionId) -> str:
+    def _sentence_about(self, partition: PartitionId) -> str:
         if self.assignment is None:
-            return f"Who should own {_one(partition)} is not known."
+            return f"Who should own {_partition_name(partition)} is not known."
         had, owners = self._had(partition), self._owners(partition)
-        before = f"{_names(had)} claimed {_one(partition)}. " if had else ""
+        before = f"{_names(had)} claimed {_partition_name(partition)}. " if had else ""
         # Where something is not sure, nobody in the result need not be nobody in fact.
         nobody = "Nobody" if self.reason is None else "Nobody that is known"
-        return f"{before}{_names(owners) or nobody} should own {_one(partition)}."
+        return f"{before}{_names(owners) or nobody} should own {_partition_name(partition)}."
 
     def _had(self, partition: PartitionId) -> list[str]:
         return [member for member, claimed in self.had.items() if partition in claimed]
@@ -122,7 +123,7 @@ def _name(text: str) -> str:
     return text[: _LONGEST_NAME - 1] + "…"
 
 
-def _one(partition: PartitionId) -> str:
+def _partition_name(partition: PartitionId) -> str:
     return f"{_name(partition[0])} {partition[1]}"
 
 

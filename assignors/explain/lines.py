@@ -60,14 +60,14 @@ def explain_line(line: object, custom: Mapping[str, Strategy] | None = None) -> 
     """
     strategy = line.get("strategy") if isinstance(line, dict) else None
     if isinstance(strategy, str) and strategy.startswith(ROCKETMQ_PREFIX):
-        return _of_view(read(line, AllocateLine))
+        return _explain_view(read(line, AllocateLine))
     if isinstance(strategy, str) and strategy.startswith(SERVER_PREFIX):
-        return _of_server(read(line, ServerLine))
+        return _explain_server(read(line, ServerLine))
     asked = read(line, ClientLine)
-    return _of_client(asked, (custom or {}).get(asked.strategy))
+    return _explain_client(asked, (custom or {}).get(asked.strategy))
 
 
-def _of_client(line: ClientLine, custom: Strategy | None) -> Explanation:
+def _explain_client(line: ClientLine, custom: Strategy | None) -> Explanation:
     strategy, library, group = line.strategy, line.leaders_library(), line.group()
     rule, reason = _RULES.get(strategy, f"{strategy}."), None
     if custom is not None:
@@ -77,7 +77,7 @@ def _of_client(line: ClientLine, custom: Strategy | None) -> Explanation:
         rule = f"{library.name} has its own algorithm under the name {strategy}: docs/assignors.md says what it does."
     had = {}
     if strategy in _STICKY:
-        had = {member.member_id: _each(claimed_partitions(member)) for member in group.members}
+        had = {member.member_id: _partition_ids(claimed_partitions(member)) for member in group.members}
     blank = Explanation(rule, _ranges(group.partitions_per_topic), had)
     try:
         assignment = assign(custom or strategy, group, library, line.racks())
@@ -86,12 +86,12 @@ def _of_client(line: ClientLine, custom: Strategy | None) -> Explanation:
     return replace(blank, assignment=assignment, reason=reason)
 
 
-def _of_server(line: ServerLine) -> Explanation:
+def _explain_server(line: ServerLine) -> Explanation:
     group = line.group()
     named = _topic_names(group)
     partitions = _ranges({topic_name: topic.partitions for topic_name, topic in group.topics.items()})
     had = {
-        member.member_id: _each(
+        member.member_id: _partition_ids(
             [(named.get(group.uuids[topic_id].text, topic_id), numbers) for topic_id, numbers in member.target]
         )
         for member in group.members
@@ -103,12 +103,12 @@ def _of_server(line: ServerLine) -> Explanation:
         return blank.not_computed(error)
 
 
-def _of_view(line: AllocateLine) -> Explanation:
+def _explain_view(line: AllocateLine) -> Explanation:
     """One view of a RocketMQ group: each client computes its own share."""
     queues = as_queues(line.queues)
     partitions: dict[str, set[int]] = {}
     for queue in queues:
-        topic, number = _place(queue)
+        topic, number = _partition_id(queue)
         partitions.setdefault(topic, set()).add(number)
     blank = Explanation(_RULES.get(line.strategy, _NEARBY), partitions)
     try:
@@ -120,14 +120,14 @@ def _of_view(line: AllocateLine) -> Explanation:
         if isinstance(mine, CallWouldFail):
             failing.append(f"{client}: {mine}")
         else:
-            given[client] = map(_place, mine or ())
+            given[client] = map(_partition_id, mine or ())
     if failing:
         reason = f"The call of {len(failing):,} of the clients throws, so each keeps what it has ({failing[0]})"
         blank = replace(blank, reason=reason)
     return replace(blank, assignment=from_pairs(given))
 
 
-def _place(queue: MessageQueue) -> PartitionId:
+def _partition_id(queue: MessageQueue) -> PartitionId:
     """A queue as the tables name it."""
     return f"{queue.topic}@{queue.broker}", queue.queue
 
@@ -136,7 +136,7 @@ def _ranges(counts_by_topic: Mapping[str, int]) -> dict[str, range]:
     return {topic: range(count) for topic, count in counts_by_topic.items()}
 
 
-def _each(claimed: Iterable[tuple[str, Iterable[int]]]) -> dict[PartitionId, None]:
+def _partition_ids(claimed: Iterable[tuple[str, Iterable[int]]]) -> dict[PartitionId, None]:
     return dict.fromkeys((topic, number) for topic, numbers in claimed for number in numbers)
 
 

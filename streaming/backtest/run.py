@@ -75,7 +75,7 @@ def _show(done: Mapping[str, Replay], console: Console, files: Mapping[str, Path
     table.add_column("most often for")
     names = list(dict.fromkeys(rule.name for one in done.values() for rule in one.rules))
     for name in names:
-        of_rule = {which: _of(one, name) for which, one in done.items()}
+        of_rule = {which: _occurrences_of(one, name) for which, one in done.items()}
         table.add_row(*_cells(name, of_rule, done))
     console.print(table)
     for which, one in done.items():
@@ -88,7 +88,7 @@ def _show(done: Mapping[str, Replay], console: Console, files: Mapping[str, Path
             )
 
 
-def _of(done: Replay, name: str) -> list[Occurrence]:
+def _occurrences_of(done: Replay, name: str) -> list[Occurrence]:
     return [one for one in done.occurrences if one.fired.rule == name]
 
 

@@ -87,7 +87,7 @@ def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thorou
         if section == "kafka":
             yield from _watched(admin, settings)
         if section == "bus" or settings.bus is None:
-            yield from _of_bus(admin, settings)
+            yield from _inspect_bus(admin, settings)
         if thoroughly:
             yield from inspect_cluster(section, kafka, admin, settings)
     except (KafkaError, EvenkeelError) as error:
@@ -158,7 +158,7 @@ def _each(what: str, problems: list[str]) -> Iterator[CheckResult]:
         yield CheckResult("cluster", what, "ok", "yes")
 
 
-def _of_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
+def _inspect_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
     """The probe's two topics, on the cluster that has them: rights, creation, settings."""
     names = (settings.probe.rounds_topic, settings.probe.events_topic)
     rights = topic_rights(admin, names) or {}

@@ -146,7 +146,7 @@ def bounds(consumer: Any, partitions: list[Any], deadline: Deadline) -> dict[Any
 def records(
     reader: RangeReader, ranges: Iterable[OffsetRange], deadline: Deadline
 ) -> Iterator[tuple[OffsetRange, Record]]:
-    """The records that are left of ranges, in order per partition; the deadline goes on with what is read.
+    """What ranges still hold, in order per partition; the deadline goes on with each batch that is read.
 
     Raises:
         KafkaError, UnreadableTopicError: They could not be read.

@@ -193,7 +193,7 @@ def printed(lake: str, *arguments: Any, **options: Any) -> str:
 def test_the_command_tells_the_newest_verdict_of_a_lake(lake: str) -> None:
     said = printed(lake, "billing")
     assert said.startswith(f"billing ({CLUSTER}), generation ")
-    assert "In all 6 partitions for 2 members, 3 to 3 each." in said
+    assert "In all 6 partitions for 2 members, 3 each." in said
     line = json.loads(printed(lake, "billing", as_json=True))
     assert "assignment" in assign_line(line)
 

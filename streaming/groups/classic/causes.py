@@ -91,7 +91,7 @@ def classic_causes(
     if past.kind == "static_replacement":
         return causes_in_order(replaced) or (cause("unknown", "the record of the same generation was written again"),)
     before, follows = past.before, change.follows.owners if change.follows is not None else {}
-    found += [*gone, *replaced, *_of_topics(record, before, change, follows)]
+    found += [*gone, *replaced, *_topic_causes(record, before, change, follows)]
     if before.protocol is not None and record.protocol is not None and before.protocol != record.protocol:
         evidence = "the selected protocol is another one"
         found.append(cause("strategy_changed", evidence, before=before.protocol, after=record.protocol))
@@ -106,7 +106,9 @@ def classic_causes(
     return causes_in_order([*found, *coordinator_moved(before.leader_epoch, record.leader_epoch)])
 
 
-def _of_topics(record: MembershipRecord, before: MembershipRecord, change: Change, follows: Owners) -> Iterator[Cause]:
+def _topic_causes(
+    record: MembershipRecord, before: MembershipRecord, change: Change, follows: Owners
+) -> Iterator[Cause]:
     new_ids = {r.old_member_id: r.new_member_id for r in change.replaced}
     now = {m.member_id: frozenset(m.topics) for m in record.members if m.topics is not None}
     was = {new_ids.get(m.member_id, m.member_id): frozenset(m.topics) for m in before.members if m.topics is not None}

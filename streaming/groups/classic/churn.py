@@ -79,7 +79,7 @@ def _begin(state: GroupState, record: MembershipRecord, past: Past, change: Chan
 def _hand_to_verdicts(
     state: GroupState, record: MembershipRecord, past: Past, change: Change, context: Context
 ) -> None:
-    """Make it the current decision, and let it wait for the round after it, of too many only the newest."""
+    """Make it the current decision, which waits for the round after it; only the newest of too many wait."""
     classic, decides = state.classic, past.decides
     size = most_partitions(record, change.owned) * len(record.members)
     keeps = decides and not change.pending and size <= max(_KEPT_MAX, context.config.what_if_max_size)

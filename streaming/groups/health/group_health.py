@@ -35,8 +35,8 @@ def write_health(
     row = _health_row(state, observation, context, membership, totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
-    # behind by what has come since the round before, always something else. When data is lost counts as the time of
-    # that; the reason why it is not known alone does not. Rates change at each end of a window, which is as long as a
+    # behind by what has come since the round before, always something else. When data is lost is such a time, too; the
+    # reason why that is not known is no change by itself. Rates change at each end of a window, which is as long as a
     # row's time to be repeated.
     last = totals.loss.last
     says = msgspec.msgpack.encode(

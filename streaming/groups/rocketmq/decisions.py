@@ -209,8 +209,8 @@ def rocketmq_causes(
     had = {member.member_id for member in was.members}
     have = {member.member_id for member in now.members}
     found = [
-        *_of_members(had, have),
-        *_of_brokers(before.routes, after.routes),
+        *_member_causes(had, have),
+        *_broker_causes(before.routes, after.routes),
         *_of_queues(before.routes, after.routes),
         *_of_those_who_stay(before, after, sorted(had & have)),
     ]
@@ -229,14 +229,14 @@ def changed(before: Mapping[str, _Value], after: Mapping[str, _Value]) -> set[st
     return {key for key, value in after.items() if before.get(key, value) != value}
 
 
-def _of_members(had: set[str], have: set[str]) -> Iterable[Cause]:
+def _member_causes(had: set[str], have: set[str]) -> Iterable[Cause]:
     yield from of_members("member_joined", sorted(have - had), "on a broker's list of clients now")
     yield from of_members(
         "member_gone", sorted(had - have), "on no broker's list any more: it left, or its connection ended"
     )
 
 
-def _of_brokers(before: Routes, after: Routes) -> Iterable[Cause]:
+def _broker_causes(before: Routes, after: Routes) -> Iterable[Cause]:
     was, now = brokers_of(before), brokers_of(after)
     for broker in sorted(was - now):
         yield cause("broker_down", "in no route of the group's topics any more", before=broker)

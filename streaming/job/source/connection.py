@@ -43,7 +43,7 @@ class Readers:
         return ClusterIdentity(of_log.cluster_id, {**of_log.topics, **of_bus.topics})
 
     def refresh(self) -> None:
-        """Let the next identity be of now. Raises KafkaError."""
+        """Ask for metadata again, so that the next identity is current. Raises KafkaError."""
         self.bus.refresh()
         if self.log is not None and self.log is not self.bus:
             self.log.refresh()

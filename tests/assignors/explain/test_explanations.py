@@ -120,7 +120,7 @@ def test_a_large_group_is_told_by_its_first_members_and_in_all() -> None:
     members = tuple(Subscription(f"m{number:03}", ("t",)) for number in range(200))
     told = explained("range", members, t=1_000)
     assert len(told.sentences()) == 14
-    assert told.sentences()[-1] == "In all 1,000 partitions for 200 members, 5 to 5 each."
+    assert told.sentences()[-1] == "In all 1,000 partitions for 200 members, 5 each."
 
 
 def of_queues(strategy: str, clients: list[str], **options: Any) -> Any:
