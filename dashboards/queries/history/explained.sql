@@ -1,4 +1,4 @@
--- Who should own what, and why? The newest verdict on a group, a generation or a decision, with what it used.
+-- The newest verdict on a group, a generation or a decision, with what it used.
 --
 -- Parameters:
 --   :cluster     STRING  the cluster; NULL for all
