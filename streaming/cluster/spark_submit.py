@@ -141,8 +141,8 @@ def _refuse_secrets_of_the_environment(settings: Settings) -> None:
         for name in KAFKA_SECRETS:
             if getattr(kafka, name) is None or getattr(kafka, f"{name}_file") is not None:
                 continue
-            variable = secret_variable(name, section)
-            if os.environ.get(variable) is None:
+            variable = secret_variable(name, section, settings.cluster)
+            if not {variable, secret_variable(name, section)} & os.environ.keys():
                 message = (
                     f"{section}.{name} does not reach the executors: put it into a file that every node has and name "
                     f"that in {section}.{name}_file, or start Spark's workers, and this command, with {variable} set."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streaming.config.alerts import AlertSettings
+from streaming.config.fleet import FleetFile, load_fleet
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.patterns import fits
 from streaming.config.processes import checkpoint_of, environment_of, needs_s3a
@@ -22,10 +23,12 @@ from streaming.config.settings import (
     load_settings,
     owner_of,
 )
+from streaming.config.sources import CHOSEN, cluster_variables
 from streaming.config.spans import span_ms
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
 __all__ = [
+    "CHOSEN",
     "KAFKA_SECRETS",
     "NO_BUS",
     "ROCKETMQ_SECRETS",
@@ -33,6 +36,7 @@ __all__ = [
     "SHIPPED_RULES",
     "AlertSettings",
     "Filters",
+    "FleetFile",
     "GroupRules",
     "JobSettings",
     "KafkaSettings",
@@ -49,8 +53,10 @@ __all__ = [
     "Thresholds",
     "Writer",
     "checkpoint_of",
+    "cluster_variables",
     "environment_of",
     "fits",
+    "load_fleet",
     "load_settings",
     "needs_s3a",
     "owner_of",

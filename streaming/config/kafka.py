@@ -9,15 +9,23 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from streaming.config.sources import cluster_variables
 from streaming.exceptions import SetupError
 
 KAFKA_SECRETS = ("sasl_password", "ssl_password")
 """Settings of the connection that are passed in files and in the environment only."""
 
 
-def secret_variable(name: str, section: str = "kafka") -> str:
-    """Name of the environment variable with a connection's secret; `section` is `kafka`, `bus` or `rocketmq`."""
-    return f"EVENKEEL_{section}__{name}".upper()
+def secret_variable(name: str, section: str = "kafka", cluster: str | None = None) -> str:
+    """Name of the environment variable with a connection's secret.
+
+    Args:
+        name: The setting.
+        section: `kafka`, `bus` or `rocketmq`.
+        cluster: The cluster for which it holds; None for every one.
+    """
+    before = "EVENKEEL_" if cluster is None else cluster_variables(cluster)
+    return f"{before}{section}__{name}".upper()
 
 
 # The settings that `client` may have: known to kafka-python 3.0.12's consumer (the job's client), expressible in a
@@ -165,25 +173,30 @@ class KafkaSettings(Section):
         return self.model_dump(mode="json", exclude=set(KAFKA_SECRETS))
 
     @classmethod
-    def from_public(cls, public: dict[str, Any], section: str = "kafka") -> KafkaSettings:
+    def from_public(cls, public: dict[str, Any], section: str, cluster: str) -> KafkaSettings:
         """Add the secrets of this process's environment to the values of `public`.
 
-        Called by the job's tasks: secrets are passed by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
-        `EVENKEEL_KAFKA__SSL_PASSWORD`) or as files, never through Spark.
+        Called by the job's tasks: secrets are passed by environment (`EVENKEEL_CLUSTERS__<NAME>__KAFKA__SASL_PASSWORD`,
+        or for every cluster `EVENKEEL_KAFKA__SASL_PASSWORD`) or as files, never through Spark.
 
         Args:
             public: The values of `public`.
             section: Section of the settings with this connection, `kafka` or `bus`.
+            cluster: The cluster's name.
         """
-        secrets = {name: os.environ.get(secret_variable(name, section)) for name in KAFKA_SECRETS}
-        return cls.model_validate(public | {name: value for name, value in secrets.items() if value})
+        found = {
+            name: os.environ.get(secret_variable(name, section, cluster))
+            or os.environ.get(secret_variable(name, section))
+            for name in KAFKA_SECRETS
+        }
+        return cls.model_validate(public | {name: value for name, value in found.items() if value})
 
-    def export_secrets(self, section: str = "kafka") -> None:
-        """Put the secrets into this process's environment, for its children; `section` as in `from_public`."""
+    def export_secrets(self, section: str, cluster: str) -> None:
+        """Put the secrets into this process's environment, for its children; arguments as in `from_public`."""
         for name in KAFKA_SECRETS:
             value = getattr(self, name)
             if value is not None:
-                os.environ[secret_variable(name, section)] = value.get_secret_value()
+                os.environ[secret_variable(name, section, cluster)] = value.get_secret_value()
 
 
 def secret_of(value: SecretStr | None, path: Path | None) -> str | None:

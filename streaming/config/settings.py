@@ -2,9 +2,10 @@
 
 Order of precedence: command line, environment (`EVENKEEL_KAFKA__BOOTSTRAP_SERVERS`, `__` between the levels),
 the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults. The
-file names the cluster and its connection in an entry `[[clusters]]`, of which there is one today
-(`streaming/config/sources.py`). Secrets are best given by file or by the environment; they are `SecretStr`, so they
-print as stars and appear in no log, plan or page.
+file has an entry `[[clusters]]` for each cluster, with its connection (`sources.py`); `Settings` are those of one
+cluster, and `fleet.py` reads those of all. `EVENKEEL_CLUSTERS__ORDERS__KAFKA__…` holds for the cluster "orders" alone.
+Secrets are best given by file or by the environment; they are `SecretStr`, so they print as stars and appear in no
+log, plan or page.
 
 (Longer than other modules: a class per section of the file, so that all settings can be read in one place.)
 """
@@ -12,6 +13,7 @@ print as stars and appear in no log, plan or page.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -32,7 +35,7 @@ from streaming.config.alerts import AlertSettings
 from streaming.config.kafka import KafkaSettings, Section
 from streaming.config.patterns import Pattern, fits
 from streaming.config.rocketmq import RocketMQSettings
-from streaming.config.sources import file_values
+from streaming.config.sources import CHOSEN, cluster_variables, read_file
 from streaming.exceptions import SetupError
 from streaming.places import shipped
 from streaming.terminal import printable
@@ -421,7 +424,16 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Command line, environment, file: in this order."""
-        return init_settings, env_settings, InitSettingsSource(settings_cls, file_values())
+        file = read_file()
+        given = getattr(init_settings, "init_kwargs", {})
+        chosen = given.get("cluster") or os.environ.get(CHOSEN)
+        values = file.values(chosen)
+        own = EnvSettingsSource(
+            settings_cls,
+            env_prefix=cluster_variables(str(chosen or values.get("cluster") or cls.model_fields["cluster"].default)),
+            env_nested_delimiter="__",
+        )
+        return init_settings, own, env_settings, InitSettingsSource(settings_cls, values)
 
     def watches_cluster_topic(self, topic: str) -> bool:
         """Whether a topic is watched for itself, whether or not a group reads it.

@@ -27,7 +27,7 @@ def start_session(settings: Settings, name: str, checkpoint: str | None = None) 
     """
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
     for section, kafka in settings.connections().items():
-        kafka.export_secrets(section)
+        kafka.export_secrets(section, settings.cluster)
     session = start_spark(name, {}, with_s3a=needs_s3a(settings, checkpoint))
     session.dataSource.register(EvenkeelSource)
     return session

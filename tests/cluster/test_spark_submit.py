@@ -52,7 +52,8 @@ def test_a_secret_that_executors_would_not_get_is_named_before_anything_starts(
         submit(Settings(kafka=KafkaSettings(sasl_password=_SECRET)), "spark://nowhere:7077")
     assert _SECRET not in str(refused.value)
     with pytest.raises(
-        SetupError, match=r"^bus\.sasl_password does not.*in bus\.sasl_password_file.*EVENKEEL_BUS__SASL"
+        SetupError,
+        match=r"^bus\.sasl_password does not.*in bus\.sasl_password_file.*EVENKEEL_CLUSTERS__DEFAULT__BUS__SASL",
     ):
         submit(Settings(bus=KafkaSettings(sasl_password=_SECRET)), "spark://nowhere:7077")
 

@@ -22,16 +22,18 @@ def test_secrets_print_as_stars_and_are_in_no_option() -> None:
 
 def test_a_task_finds_the_secrets_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = KafkaSettings(sasl_mechanism="PLAIN", sasl_username="me", sasl_password="hunter2")
-    monkeypatch.setenv("EVENKEEL_KAFKA__SASL_PASSWORD", "placeholder")  # so that the export is undone after the test
-    kafka.export_secrets()
-    assert KafkaSettings.from_public(kafka.public()).client_config() == kafka.client_config()
+    monkeypatch.setenv(
+        "EVENKEEL_CLUSTERS__A_B__KAFKA__SASL_PASSWORD", "placeholder"
+    )  # so that the export is undone after the test
+    kafka.export_secrets("kafka", "a-b")
+    assert KafkaSettings.from_public(kafka.public(), "kafka", "a-b").client_config() == kafka.client_config()
 
 
 def test_a_secret_in_a_file_is_read_where_the_client_is_made(tmp_path: Path) -> None:
     secret = tmp_path / "password"
     secret.write_text("hunter2\n")
     kafka = KafkaSettings(sasl_mechanism="PLAIN", sasl_username="me", sasl_password_file=secret)
-    assert KafkaSettings.from_public(kafka.public()).client_config()["sasl_plain_password"] == "hunter2"
+    assert KafkaSettings.from_public(kafka.public(), "kafka", "a-b").client_config()["sasl_plain_password"] == "hunter2"
 
 
 def test_a_secrets_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_a_bus_that_is_wrong_is_one_sentence(tmp_path: Path, content: str, told:
 
 def test_the_secrets_of_a_bus_are_none_of_the_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     for section in ("KAFKA", "BUS"):  # so that the export is undone after the test
-        monkeypatch.setenv(f"EVENKEEL_{section}__SASL_PASSWORD", "placeholder")
+        monkeypatch.setenv(f"EVENKEEL_CLUSTERS__DEFAULT__{section}__SASL_PASSWORD", "placeholder")
 
     def login(address: str, password: str) -> KafkaSettings:
         return KafkaSettings(
@@ -124,7 +126,7 @@ def test_the_secrets_of_a_bus_are_none_of_the_clusters(monkeypatch: pytest.Monke
     source = SourceSettings.of(loaded)
     assert "hunter" not in source.option() + repr(loaded)
     for section, kafka in loaded.connections().items():
-        kafka.export_secrets(section)
+        kafka.export_secrets(section, loaded.cluster)
     found = [client.client_config() for client in (source.client(), source.bus_client()) if client is not None]
     assert found == [kafka.client_config() for kafka in loaded.connections().values()]
     assert [config["sasl_plain_password"] for config in found] == ["hunter2", "hunter3"]

@@ -35,8 +35,7 @@ def test_the_environment_wins_over_the_file_and_arguments_over_both(
 ) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
-        'lake = "file-lake"\n[[clusters]]\nname = "file"\n[clusters.kafka]\nbootstrap_servers = "file:1"\n'
-        'sasl_username = "file"\n'
+        'lake = "file-lake"\n[[clusters]]\n[clusters.kafka]\nbootstrap_servers = "file:1"\nsasl_username = "file"\n'
     )
     monkeypatch.setenv("EVENKEEL_CONFIG", str(file))
     monkeypatch.setenv("EVENKEEL_CLUSTER", "environment")
@@ -44,6 +43,15 @@ def test_the_environment_wins_over_the_file_and_arguments_over_both(
     loaded = load_settings(lake="argument")
     assert (loaded.cluster, loaded.lake) == ("environment", "argument")
     assert (loaded.kafka.bootstrap_servers, loaded.kafka.sasl_username) == ("file:1", "environment")
+
+
+def test_a_process_for_a_cluster_that_the_file_no_longer_has_does_not_take_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "evenkeel.toml").write_text('[[clusters]]\nname = "orders"\n')
+    monkeypatch.setenv("EVENKEEL_CLUSTER", "payments")
+    with pytest.raises(SetupError, match=r"^evenkeel\.toml has no cluster named payments: it has orders\.$"):
+        load_settings()
 
 
 @pytest.mark.parametrize(
@@ -73,16 +81,9 @@ _RIGHT_FORM = (
 )
 
 
-_ONE_EACH = "start one `evenkeel up` per cluster, each with a file of its own (EVENKEEL_CONFIG)."
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (
-            '[[clusters]]\nname = "a"\n[[clusters]]\nname = "b"\n',
-            f"evenkeel.toml has 2 entries of [[clusters]], and there is one cluster per process today: {_ONE_EACH}",
-        ),
         (
             'cluster = "a"\n',
             f"evenkeel.toml has cluster at its top level: {_RIGHT_FORM}",
@@ -93,7 +94,7 @@ _ONE_EACH = "start one `evenkeel up` per cluster, each with a file of its own (E
         ),
         (
             '[clusters]\nname = "a"\n',
-            "clusters in evenkeel.toml is not a list of tables: begin the cluster's settings with [[clusters]].",
+            "clusters in evenkeel.toml is not a list of tables: begin each cluster's settings with [[clusters]].",
         ),
         ("clusters = [1]\n", "clusters in evenkeel.toml is not a list of tables"),
         ('[[clusters]]\nbootstrap_servers = "h:1"\n', "The setting clusters.bootstrap_servers is wrong: "),

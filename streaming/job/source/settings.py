@@ -89,10 +89,10 @@ class SourceSettings(BaseModel):
         """The connection to the watched cluster, with the secrets of this process; None when that is no Kafka."""
         if self.kafka is None:
             return None
-        return KafkaSettings.from_public(self.kafka)
+        return KafkaSettings.from_public(self.kafka, "kafka", self.cluster)
 
     def bus_client(self) -> KafkaSettings | None:
         """The connection to the Kafka that holds events and rounds, likewise; None when the watched cluster does."""
         if self.bus is None:
             return None
-        return KafkaSettings.from_public(self.bus, "bus")
+        return KafkaSettings.from_public(self.bus, "bus", self.cluster)
