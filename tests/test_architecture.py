@@ -94,14 +94,14 @@ ROOMS = {
         "pyspark",
         "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
     ),
+    "streaming.catalog": room(
+        "deltalake pyarrow rich",
+        "streaming.exceptions streaming.stores streaming.tables streaming.terminal streaming.times",
+    ),
     "streaming.maintain": room(
         "deltalake duckdb py4j pyarrow pyspark rich",
         "streaming.advice streaming.config streaming.exceptions streaming.history "
         "streaming.process streaming.spark streaming.stores streaming.tables streaming.times streaming.terminal",
-    ),
-    "streaming.catalog": room(
-        "deltalake pyarrow rich",
-        "streaming.exceptions streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)

@@ -1,19 +1,33 @@
-"""What a lake holds, and its tables in the catalogs of other engines."""
+"""What a lake holds, which clusters it is of, and its tables in the catalogs of other engines."""
 
 from __future__ import annotations
 
 from streaming.catalog.contents import Contents, LakeIncompleteError, behind, contents, faults
+from streaming.catalog.fleet_log import (
+    FleetLog,
+    RecordedCluster,
+    WatchedCluster,
+    record_fleet,
+    recorded_clusters,
+    rename_problem,
+)
 from streaming.catalog.run import list_tables, print_ddl
 from streaming.catalog.statements import Dialect, statements
 
 __all__ = [
     "Contents",
     "Dialect",
+    "FleetLog",
     "LakeIncompleteError",
+    "RecordedCluster",
+    "WatchedCluster",
     "behind",
     "contents",
     "faults",
     "list_tables",
     "print_ddl",
+    "record_fleet",
+    "recorded_clusters",
+    "rename_problem",
     "statements",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -126,6 +126,9 @@ class TableCache:
         # Files that were behind when a reading failed, and those of them that the present needs: what is held lacks
         # them until the next `update` has found what there is to read.
         self._forgotten = (0, 0)
+        # The views leave out what is of a closed cluster.
+        closed = wanted.get("clusters", Wanted())
+        wanted = {**wanted, "clusters": replace(closed, current=closed.current | {"state"})}
         self._followed = [
             _followed(self._connection, root, table_named(name), wish, past) for name, wish in wanted.items()
         ]

@@ -1,8 +1,8 @@
 """Read a lake with SQL and without Spark: every table and `_current` view under its name in DuckDB.
 
 The `_current` views have the newest row of each key, without what has ended, in plain SQL that Spark and DuckDB both
-run. A group that has ended takes its verdict with it, and what other strategies would have done; decisions are history
-and stay, with their newest revision.
+run. A group that has ended takes its verdict with it, and what other strategies would have done; a cluster that is
+closed takes all of its present. Decisions are history and stay, with their newest revision.
 """
 
 from __future__ import annotations
@@ -37,12 +37,16 @@ def current_sql(table: Table, newest: str | None = None, only: Collection[str] |
         source += " JOIN group_health_current AS g ON g.cluster = t.cluster AND g.group_id = t.group_id"
     if table.closes:
         wanted.append("NOT t.ended")
+    if table.with_cluster:
+        wanted.append(
+            "NOT EXISTS (SELECT 1 FROM clusters_current AS c WHERE c.cluster = t.cluster AND c.state = 'closed')"
+        )
     return f"SELECT {columns} FROM {source} WHERE {' AND '.join(wanted) or 'TRUE'}"  # noqa: S608
 
 
 VIEWS = {
     f"{table.name}_current": current_sql(table)
-    for table in sorted(ALL_TABLES, key=lambda table: table.with_group)
+    for table in sorted(ALL_TABLES, key=lambda table: (table.with_group, table.name != "clusters"))
     if table.newest_by
 }
 """SQL by view name, in an order in which they can be created. Tables of history have no view: they have no present."""

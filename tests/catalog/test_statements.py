@@ -6,6 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from streaming.catalog import WatchedCluster, record_fleet
 from streaming.catalog.statements import Dialect, statements
 from streaming.exceptions import SetupError
 from streaming.tables import VIEWS, LakeReader, table_named
@@ -69,6 +70,7 @@ def test_a_schema_without_a_name_is_refused(schema: str) -> None:
 
 def test_duckdb_reads_the_same_rows_through_its_views_from_any_schema(tmp_path: Path) -> None:
     lake = lake_of_five_rows(tmp_path / "l'a \"k` e")
+    record_fleet(lake.root, [WatchedCluster("c")], ["c"])
     database = duckdb.connect()
     database.execute("SET TimeZone = 'UTC'")
     # In the place of the extension, which comes from a server. (No file has been removed from these tables.)
@@ -77,7 +79,7 @@ def test_duckdb_reads_the_same_rows_through_its_views_from_any_schema(tmp_path: 
         "SELECT * FROM read_parquet(folder || '/**/*.parquet', hive_partitioning = true)"
     )
     # (DuckDB reads no table without files, and INSTALL and LOAD are the extension's.)
-    read = re.compile(r'SCHEMA|USE|CREATE OR REPLACE VIEW "(lag|rounds|quarantine)(_current)?" ')
+    read = re.compile(r'SCHEMA|USE|CREATE OR REPLACE VIEW "(clusters|lag|rounds|quarantine)(_current)?" ')
     for statement in statements("duckdb", lake.root, "evenkeel"):
         if read.search(statement):
             database.execute(statement)

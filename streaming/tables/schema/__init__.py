@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.tables.schema.alerting import ALERT_DELIVERIES, ALERTS, MARKS, MUTES
-from streaming.tables.schema.cluster import GAPS, QUARANTINE, TOPICS
+from streaming.tables.schema.cluster import CLUSTERS, GAPS, QUARANTINE, TOPICS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.maintained import ADVICE, ADVICE_DAYS, GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
@@ -25,6 +25,7 @@ __all__ = [
     "ALERT_TABLES",
     "ALL_TABLES",
     "DAILY",
+    "FLEET_TABLES",
     "HEARTBEAT",
     "HISTORY_TABLES",
     "NOTE_TABLES",
@@ -68,10 +69,13 @@ ADVICE_TABLES: Final = (ADVICE, ADVICE_DAYS)
 `advice_days` comes after `advice`: once a day is there, everything of it is.
 """
 
+FLEET_TABLES: Final = (CLUSTERS,)
+"""The tables that a process writes when clusters begin and end to be watched (`streaming.catalog.fleet_log`)."""
+
 NOTE_TABLES: Final = (MUTES, MARKS)
 """The tables that people write, by commands and by the API; the alerter creates them as well."""
 
-ALL_TABLES: Final = (*TABLES, *ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES, *NOTE_TABLES)
+ALL_TABLES: Final = (*TABLES, *ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES, *NOTE_TABLES, *FLEET_TABLES)
 """Every table of a lake."""
 
 _BY_NAME = {table.name: table for table in ALL_TABLES}

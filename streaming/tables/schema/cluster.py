@@ -1,4 +1,4 @@
-"""What belongs to no group: topics, each RocketMQ broker's list of members, records that could not be read, and gaps."""
+"""What belongs to no group: the watched clusters, topics, each RocketMQ broker's list of members, records that could not be read, and gaps."""
 
 from __future__ import annotations
 
@@ -132,6 +132,32 @@ QUARANTINE: Final = Table(
     keep_days=None,
     time="record_time",
     # Timestamps in broken records are whatever somebody wrote: a folder per day of them could be any number.
+    partition_by=(),
+)
+
+CLUSTERS: Final = Table(
+    "clusters",
+    "One row per cluster when it begins to be watched, and when it is closed because its entry left the settings file; a cluster of release 0.6, without a row, is watched",
+    (
+        CLUSTER,
+        Column(
+            "state",
+            STRING,
+            "watched; closed: nothing of it is the present any more, and no alert fires for it; its history stays",
+        ),
+        Column(
+            "cluster_id",
+            STRING,
+            "Kafka's own id of the cluster, or for RocketMQ the name of the cluster; NULL when it is not known",
+        ),
+        Column("renamed_from", STRING, "Name under which the same cluster was watched before; NULL where it is new"),
+        Column("fleet", STRINGS, "Names of all clusters that the settings file had then"),
+        Column("written_time", TIMESTAMP, "When the row was written, by the writer's clock, UTC"),
+    ),
+    key=("cluster",),
+    newest_by=("written_time",),
+    keep_days=None,
+    time="written_time",
     partition_by=(),
 )
 

@@ -255,6 +255,7 @@ MEMBERS: Final = Table(
     repeats=DAILY,
     every_batch=True,
     closes=True,
+    with_cluster=True,
     unique_by=("cluster", "group_id", "member_id", "decision", "ended", "repeat"),
 )
 

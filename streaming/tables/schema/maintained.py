@@ -184,6 +184,7 @@ ADVICE: Final = Table(
     keep_days=400,
     time="event_date",
     closes=True,
+    with_cluster=True,
 )
 
 ADVICE_DAYS: Final = Table(
@@ -201,4 +202,5 @@ ADVICE_DAYS: Final = Table(
     newest_by=("event_date",),
     keep_days=400,
     time="event_date",
+    with_cluster=True,
 )

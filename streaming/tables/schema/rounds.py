@@ -342,6 +342,7 @@ ROUNDS: Final = Table(
     time="round_time",
     of_rounds=True,
     every_batch=True,
+    with_cluster=True,
 )
 
 OPEN_TRANSACTIONS: Final = Table(
@@ -376,4 +377,5 @@ OPEN_TRANSACTIONS: Final = Table(
     time="round_time",
     of_rounds=True,
     repeats=DAILY,
+    with_cluster=True,
 )

@@ -126,6 +126,7 @@ class Table:
         repeats: How often the newest row of a key that lives is written once more, with the day of the round: at each
             `HEARTBEAT` (`job.heartbeat_ms`), or `DAILY`. None where it is written once.
         with_group: What a row tells ends with its group (`group_health_current`), and has no closing row.
+        with_cluster: What a row tells is the present only while its cluster is watched (`clusters_current`).
     """
 
     name: str
@@ -142,6 +143,7 @@ class Table:
     of_rounds: bool = False
     repeats: str | None = None
     with_group: bool = False
+    with_cluster: bool = False
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -173,6 +175,7 @@ def observed(name: str, comment: str, columns: tuple[Column, ...], key: tuple[st
         every_batch=True,
         of_rounds=True,
         repeats=HEARTBEAT,
+        with_cluster=True,
     )
 
 

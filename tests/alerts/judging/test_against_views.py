@@ -14,7 +14,7 @@ from streaming.alerts import Alerter
 from streaming.alerts.rules.expressions import connect
 from streaming.alerts.rules.rules import Rule
 from streaming.config import AlertSettings, Settings
-from streaming.tables import TABLES, VIEWS, LakeReader
+from streaming.tables import TABLES, VIEWS, LakeReader, table_named
 from tests.alerts.build import BEHIND, DRIFT, INTERVAL, UNEVEN, Writer, rules, time_of
 
 _ROUNDS = 30
@@ -68,8 +68,9 @@ def _by_views(root: str, made: tuple[Rule, ...]) -> list[tuple[int, str, tuple[A
             plain.execute(f"CREATE TEMP VIEW {table.name} AS SELECT * FROM all_{table.name} {where}")
         else:
             plain.execute(f"CREATE TEMP VIEW {table.name} AS SELECT * FROM all_{table.name}")
+    plain.register("clusters", table_named("clusters").arrow_schema.empty_table())
     for name, sql in VIEWS.items():
-        if name.removesuffix("_current") in {table.name for table in TABLES}:
+        if name.removesuffix("_current") in {"clusters", *(table.name for table in TABLES)}:
             plain.execute(f"CREATE TEMP VIEW {name} AS {sql}")
     told: list[tuple[int, str, tuple[Any, ...], str]] = []
     held: dict[tuple[str, tuple[Any, ...]], int | None] = {}  # intervals, None when it fires
