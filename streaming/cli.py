@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 import typer
 from rich.console import Console
 
-from streaming.config import Settings, load_settings
+from streaming.config import CHOSEN, FleetFile, Settings, load_fleet, load_settings
 from streaming.examples import EXAMPLES
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.pipes import answer_lines, decode_inputs, decode_unique
-from streaming.process import JOB, only_one
 from streaming.terminal import printable, read_by_nobody
 
 if TYPE_CHECKING:
@@ -73,14 +72,20 @@ def _evenkeel(
 
 @app.command()
 def up(
-    bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, lake: LakeOption = None, cluster: ClusterOption = None
+    bootstrap: Bootstrap = None,
+    rocketmq: RocketMQ = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
+    job: Annotated[
+        Literal["here", "none"], typer.Option("--job", help="none where the job runs elsewhere (docs/deployment.md).")
+    ] = "here",
 ) -> None:
-    """Watch a cluster: probe, job, and the server with the alerter, on this machine, until Ctrl-C."""
+    """Watch all clusters of the settings: probes, job, server and alerter on this machine, until Ctrl-C."""
     # Read the settings first, here and below: a mistake in them is reported before Spark or a Kafka client loads.
-    settings = _settings(bootstrap, lake, cluster, rocketmq)
+    clusters = _fleet(bootstrap, lake, cluster, rocketmq)
     from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients
 
-    run_up(settings, _console())
+    run_up(FleetFile(clusters), _console(), with_job=job == "here")
 
 
 @app.command()
@@ -112,28 +117,18 @@ def run(
     available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there now and exit.")] = False,
     rebuild_state: RebuildState = False,
 ) -> None:
-    """Run the Spark job alone."""
+    """Run the Spark job alone, with a query for each cluster of the settings."""
     from streaming.job.log import set_up_log  # noqa: PLC0415
 
     set_up_log()  # before the imports below, which already log
-    settings = _settings(bootstrap, lake, cluster)
+    clusters = _fleet(bootstrap, lake, cluster)
     from streaming.probe import ensure_ready  # noqa: PLC0415
 
-    ensure_ready(settings)
-    from streaming.job.session import start_beside  # noqa: PLC0415
+    if len(clusters) == 1:
+        ensure_ready(clusters[0])
+    from streaming.job.fleet import run_fleet  # noqa: PLC0415
 
-    with only_one(JOB, settings.lake, settings.cluster) as lease:
-        session = start_beside(settings, checkpoint)
-        from streaming.job.run import run as run_job  # noqa: PLC0415
-
-        run_job(
-            settings,
-            available_now=available_now,
-            checkpoint=checkpoint,
-            rebuild_state=rebuild_state,
-            check=lease,
-            session=session,
-        )
+    run_fleet(clusters, available_now=available_now, checkpoint=checkpoint, rebuild_state=rebuild_state)
 
 
 @app.command()
@@ -536,21 +531,42 @@ def _output() -> TextIO:
     return sys.stdout
 
 
+def _fleet(
+    bootstrap: str | None, lake: str | None, cluster: str | None, rocketmq: str | None = None
+) -> tuple[Settings, ...]:
+    """The clusters that options and settings name. Options go on to the processes that follow, as their environment."""
+    for name, value in (
+        ("EVENKEEL_KAFKA__BOOTSTRAP_SERVERS", bootstrap),
+        ("EVENKEEL_ROCKETMQ__NAME_SERVERS", rocketmq),
+        ("EVENKEEL_LAKE", lake),
+        (CHOSEN, cluster),
+    ):
+        if value is not None:
+            os.environ[name] = value
+    clusters = load_fleet()
+    _refuse_bootstrap(bootstrap, clusters[0])
+    return clusters
+
+
 def _settings(bootstrap: str | None, lake: str | None, cluster: str | None, rocketmq: str | None = None) -> Settings:
     given: dict[str, Any] = {k: v for k, v in (("lake", lake), ("cluster", cluster)) if v is not None}
     if rocketmq is not None:
         given["rocketmq"] = {"name_servers": rocketmq}
     settings = load_settings(**given)
+    _refuse_bootstrap(bootstrap, settings)
+    if bootstrap is None:
+        return settings
+    kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})
+    return settings.model_copy(update={"kafka": kafka})
+
+
+def _refuse_bootstrap(bootstrap: str | None, settings: Settings) -> None:
     if settings.rocketmq is not None and bootstrap is not None:
         message = (
             "The cluster is a RocketMQ one, and --bootstrap names brokers of Kafka: name the Kafka for Evenkeel's own "
             "two topics in section [bus], or in EVENKEEL_BUS__BOOTSTRAP_SERVERS."
         )
         raise SetupError(message)
-    if bootstrap is None:
-        return settings
-    kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})
-    return settings.model_copy(update={"kafka": kafka})
 
 
 def _custom_strategies() -> CustomStrategies:

@@ -110,7 +110,7 @@ ROOMS = {
         "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
         "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
         "streaming.tables streaming.terminal streaming.times",
-        "streaming.job.__main__ streaming.job.log streaming.job.run streaming.job.session",
+        "streaming.job.__main__ streaming.job.fleet streaming.job.log streaming.job.run streaming.job.session",
     ),
     "streaming.notes": room(
         "deltalake rich",
@@ -145,7 +145,7 @@ ROOMS = {
     ),
     "streaming.up": room(
         "rich",
-        "streaming.config streaming.lifecycle streaming.probe streaming.process streaming.terminal",
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process streaming.terminal",
     ),
     "streaming.doctor": room(
         "rich",
@@ -165,7 +165,7 @@ ROOMS = {
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
         "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
         "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.judge streaming.maintain "
-        "streaming.notes streaming.offsets_log streaming.pipes streaming.probe streaming.process streaming.rocketmq "
+        "streaming.notes streaming.offsets_log streaming.pipes streaming.probe streaming.rocketmq "
         "streaming.serve streaming.terminal streaming.up",
     ),
 }

@@ -6,7 +6,7 @@ from streaming.config.alerts import AlertSettings
 from streaming.config.fleet import FleetFile, load_fleet
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.patterns import fits
-from streaming.config.processes import checkpoint_of, environment_of, needs_s3a
+from streaming.config.processes import checkpoint_of, environment_of, needs_s3a, secret_names
 from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
 from streaming.config.routing import SEVERITIES, Route, Severity
 from streaming.config.settings import (
@@ -62,6 +62,7 @@ __all__ = [
     "owner_of",
     "read_rules_file",
     "rules_file",
+    "secret_names",
     "secret_variable",
     "span_ms",
     "strategy_of",

@@ -20,6 +20,10 @@ _OF_ONE = (
 """Beginnings of variables that cannot be meant for several clusters."""
 
 
+_SHARED = ("lake", "alerts", "serve", "maintenance", "owners", "custom_strategies")
+"""Settings that a process keeps as it read them at its start."""
+
+
 def load_fleet(**given: Any) -> tuple[Settings, ...]:
     """The settings of every cluster; of one, where `cluster` is given or the environment names it (`EVENKEEL_CLUSTER`).
 
@@ -75,7 +79,8 @@ class FleetFile:
             message = "The settings file has no [[clusters]] any more: what it had before holds on."
             raise SetupError(message)
         before = self.clusters
-        self.clusters = {settings.cluster: settings for settings in load_fleet()}
+        shared = {name: getattr(next(iter(before.values())), name) for name in _SHARED}
+        self.clusters = {settings.cluster: settings.model_copy(update=shared) for settings in load_fleet()}
         return self.clusters != before
 
 

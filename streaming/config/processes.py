@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
+from streaming.config.kafka import KAFKA_SECRETS, secret_variable
 from streaming.config.settings import Settings
 from streaming.exceptions import SetupError
 from streaming.stores import on_object_store, on_s3
@@ -42,6 +44,17 @@ def needs_s3a(settings: Settings, checkpoint: str | None = None) -> bool:
     """
     place = checkpoint or settings.job.checkpoint
     return place is not None and on_s3(place)
+
+
+def secret_names(clusters: Iterable[Settings]) -> frozenset[str]:
+    """Names of the variables by which the job's tasks get the secrets that are in no file of their own."""
+    return frozenset(
+        secret_variable(name, section, settings.cluster)
+        for settings in clusters
+        for section, kafka in settings.connections().items()
+        for name in KAFKA_SECRETS
+        if getattr(kafka, name) is not None
+    )
 
 
 def environment_of(settings: Settings) -> dict[str, str]:

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -166,13 +167,11 @@ def _refuse_unclear(file: SettingsFile) -> None:
             "[clusters.job] of each entry."
         )
         raise SetupError(message)
-    first: dict[str, str] = {}
-    for name in file.clusters:
-        variables = cluster_variables(name)
-        if variables in first:
+    names = sorted(file.clusters, key=cluster_variables)
+    for one, other in pairwise(names):
+        if cluster_variables(other).startswith(cluster_variables(one)):
             message = (
-                f"The clusters {printable(first[variables])} and {printable(name)} of {file.name} have one name in "
-                f"variables ({variables}…): name one of them otherwise."
+                f"Variables of the clusters {printable(one)} and {printable(other)} of {file.name} begin alike "
+                f"({cluster_variables(one)}…): name one of them otherwise."
             )
             raise SetupError(message)
-        first[variables] = name

@@ -8,12 +8,9 @@ import os
 import sys
 from typing import NoReturn
 
-from streaming.config import load_settings
+from streaming.config import load_fleet
 from streaming.job.log import set_up_log
-from streaming.lifecycle import exit_code, room_log
-from streaming.process import JOB, only_one
-
-_LOG = room_log("streaming.job")
+from streaming.lifecycle import exit_code
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,28 +23,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rebuild-state", action="store_true", help="move the checkpoint aside, and read again")
     chosen = parser.parse_args(arguments)
     set_up_log()  # before the imports below, which already log
-    from streaming.job.session import start_beside  # noqa: PLC0415
+    from streaming.job.fleet import run_fleet  # noqa: PLC0415
 
-    def done(number: int, written: dict[str, int]) -> None:
-        _LOG.info("batch %d: %s", number, ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows")
-
-    def work() -> None:
-        settings = load_settings()
-        with only_one(JOB, settings.lake, settings.cluster) as check:
-            session = start_beside(settings, chosen.checkpoint)
-            from streaming.job.run import run  # noqa: PLC0415
-
-            run(
-                settings,
-                available_now=chosen.available_now,
-                checkpoint=chosen.checkpoint,
-                rebuild_state=chosen.rebuild_state,
-                done=done,
-                check=check,
-                session=session,
-            )
-
-    return exit_code(work)
+    return exit_code(
+        lambda: run_fleet(
+            load_fleet(),
+            available_now=chosen.available_now,
+            checkpoint=chosen.checkpoint,
+            rebuild_state=chosen.rebuild_state,
+        )
+    )
 
 
 def _end(code: int) -> NoReturn:

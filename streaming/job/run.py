@@ -1,4 +1,4 @@
-"""The job: one streaming query per monitored cluster, from its start to its clean end."""
+"""The query of one cluster, from its start to its clean end. `fleet.py` runs one for each cluster."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
 from streaming.job.checkpoint import PARTITIONS, REBUILD, broken_by_spark, clear_torn_start, is_local, refuse_lost
-from streaming.job.class_archive import begin_to_write
-from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.job.source.exceptions import AnotherSourceError
 from streaming.job.state_partitions import state_partitions
-from streaming.lifecycle import room_log, stop_signals
+from streaming.lifecycle import room_log
 from streaming.spark import as_s3a
 from streaming.tables import DeltaLake, Lake
 
@@ -38,8 +36,7 @@ _LOG = room_log(__name__)
 
 _GONE = "Spark's JVM is gone (killed, or out of memory?): when restarted, the job continues where it was"
 
-# How often the main loop checks whether it should stop: a Ctrl-C waits at most this long, beside the batch itself and a
-# piece of maintenance.
+# How often it checks whether it should stop: a stop waits at most this long, beside the batch itself.
 _POLL_S = 0.2
 
 # Hadoop's other way to a folder, which is Spark's default, starts a process (readlink) whenever it renames a file: a
@@ -52,6 +49,10 @@ _THROUGH_FILE_SYSTEM = (
 
 class QueryEndedError(EvenkeelError):
     """The streaming query failed; its text names the cause in one sentence."""
+
+
+class JvmGoneError(QueryEndedError):
+    """Spark's JVM is gone, and with it every query: a process's supervisor starts everything again."""
 
 
 def start_query(
@@ -110,8 +111,9 @@ def run(
     done: Callable[[int, dict[str, int]], None] | None = None,
     check: Callable[[], None] = lambda: None,
     session: Callable[[], SparkSession] | None = None,
+    stop: threading.Event | None = None,
 ) -> None:
-    """Run the job until it is asked to stop (SIGINT, SIGTERM), between two batches.
+    """Run the query until it is asked to stop, between two batches.
 
     Args:
         settings: All settings.
@@ -121,19 +123,19 @@ def run(
             with or without this.
         done: Called after each batch with its number and the rows written per table.
         check: Raises before each write when this job may not write any more (`only_one`).
-        session: Waits for a session that starts already; None to start one.
+        session: Gives a session of this query's own; None to start Spark, and stop it at the end.
+        stop: Ends the query; None for one that ends by itself.
 
     Raises:
-        QueryEndedError: The query failed. It is not restarted here but by the process's supervisor, because a
-            half-dead JVM is worse than a new one.
+        JvmGoneError: Spark's JVM is gone: everything must start again.
+        QueryEndedError: The query failed.
         SetupError: There is no usable Java; checkpoint or tables are lost or broken, belong to another Kafka cluster,
             follow another source of groups, or were written by a later release.
     """
     place = checkpoint_of(settings, checkpoint)
     plan = _plan_of(settings, place, rebuild_state=rebuild_state)
     clear_torn_start(place)
-    maintenance = JobMaintenance(settings)
-    with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
+    with tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
         tables = DeltaLake(settings.lake, check=check)
         tables.create()
@@ -142,7 +144,7 @@ def run(
             write_gap(tables, settings.cluster, plan)
             lake = RebuildingLake(tables, settings.cluster, plan, lambda kept: write_plan(place, kept))
         try:
-            spark = session() if session else start_session(settings, f"evenkeel {settings.cluster}", place)
+            spark = session() if session else start_session([settings], f"evenkeel {settings.cluster}")
             query = start_query(
                 spark,
                 settings,
@@ -153,18 +155,14 @@ def run(
                 done=done,
                 hold=hold,
             )
+            _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
+            failure = _wait_for_the_end(query, stop or threading.Event(), hold)
+            if session is None:
+                spark.stop()
         except Exception as error:
             if not _says_that_the_jvm_is_gone(error):
                 raise
-            raise broken_by_spark(place, str(error)) or QueryEndedError(_GONE) from error
-        _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
-        try:
-            failure = _wait_for_the_end(query, stop, hold, None if available_now else maintenance)
-            spark.stop()
-        except Exception as error:
-            if not _says_that_the_jvm_is_gone(error):
-                raise
-            raise QueryEndedError(_GONE) from error
+            raise broken_by_spark(place, str(error)) or JvmGoneError(_GONE) from error
         if failure is not None:
             refused = _refusal(str(failure)) or broken_by_spark(place, str(failure))
             if refused is not None:
@@ -197,19 +195,11 @@ def _plan_of(settings: Settings, checkpoint: str, *, rebuild_state: bool) -> Reb
     return plan
 
 
-def _wait_for_the_end(
-    query: StreamingQuery, stop: threading.Event, hold: Path, maintenance: JobMaintenance | None
-) -> Exception | None:
+def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) -> Exception | None:
     """Wait until the query ends, or stop it when asked to; returns why it failed, None if it did not."""
-    is_new = maintenance is not None
     try:
         while query.isActive and not stop.is_set():
             query.awaitTermination(_POLL_S)
-            if is_new and query.lastProgress is not None:
-                is_new = False
-                begin_to_write()  # once the first rows are there, which it would delay
-            if maintenance is not None:
-                maintenance.work(stop)
     except StreamingQueryException as failure:
         return cast("Exception", failure)
     failed: Exception | None = query.exception()

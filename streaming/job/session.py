@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from streaming.config import Settings, checkpoint_of, needs_s3a
+from streaming.config import Settings, needs_s3a
 from streaming.job.data_source import EvenkeelSource
 from streaming.spark import start_spark
 
@@ -14,35 +14,38 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def start_session(settings: Settings, name: str, checkpoint: str | None = None) -> SparkSession:
+def start_session(clusters: Iterable[Settings], name: str, checkpoint: str | None = None) -> SparkSession:
     """Start or join the session, with our source registered.
 
     Args:
-        settings: All settings.
+        clusters: The settings of every cluster that it is for.
         name: Its name, as a cluster's master shows it.
         checkpoint: The place of this start's checkpoint; None for the settings' own.
 
     Raises:
         SetupError: There is no usable Java, or jars are needed and missing.
     """
-    # Before the JVM starts: the Python workers are its children, and inherit its environment.
-    for section, kafka in settings.connections().items():
-        kafka.export_secrets(section, settings.cluster)
-    session = start_spark(name, {}, with_s3a=needs_s3a(settings, checkpoint))
+    with_s3a = False
+    for settings in clusters:
+        # Before the JVM starts: the Python workers are its children, and inherit its environment.
+        for section, kafka in settings.connections().items():
+            kafka.export_secrets(section, settings.cluster)
+        with_s3a = with_s3a or needs_s3a(settings, checkpoint)
+    session = start_spark(name, {}, with_s3a=with_s3a)
     session.dataSource.register(EvenkeelSource)
     return session
 
 
-def start_beside(settings: Settings, checkpoint: str | None = None) -> Callable[[], SparkSession]:
-    """Start the session in a thread, for `streaming.job.run.run`; import that afterwards.
+def start_beside(clusters: Sequence[Settings], checkpoint: str | None = None) -> Callable[[], SparkSession]:
+    """Start the session in a thread, for `streaming.job.fleet`; import that afterwards.
 
     Args:
-        settings: All settings.
+        clusters: The settings of every cluster that it is for.
         checkpoint: The place of this start's checkpoint; None for the settings' own.
 
     Returns:
         Waits for the session. Raises what `start_session` raises.
     """
-    place = checkpoint_of(settings, checkpoint)
+    names = ", ".join(settings.cluster for settings in clusters)
     beside = ThreadPoolExecutor(1, "spark")
-    return beside.submit(start_session, settings, f"evenkeel {settings.cluster}", place).result
+    return beside.submit(start_session, clusters, f"evenkeel {names}", checkpoint).result

@@ -337,13 +337,19 @@ def lease_of(what: str, lake: str, cluster: str | None, ttl_s: float = TTL_S) ->
     return Lease(f"{what} for {where}", _objects(what, lake, cluster), _seconds, ttl_s)
 
 
-_refused: dict[tuple[str, str], Lease] = {}
+_refused: dict[tuple[str, str, str | None], Lease] = {}
 """Leases that were refused without waiting, by kind and lake: what they have watched counts at the next try."""
 
 
 @contextmanager
 def only_one(
-    what: str, lake: str, cluster: str | None, *, wait: bool = True, ttl_s: float = TTL_S
+    what: str,
+    lake: str,
+    cluster: str | None,
+    *,
+    wait: bool = True,
+    ttl_s: float = TTL_S,
+    stop: threading.Event | None = None,
 ) -> Iterator[Callable[[], None]]:
     """Work alone: refuse beside another process of this machine, stand by for one of another machine.
 
@@ -353,6 +359,7 @@ def only_one(
         cluster: Name of the cluster; None for a program that works on the whole lake.
         wait: Stand by; else refuse in any case.
         ttl_s: Seconds that a candidate watches.
+        stop: Ends the standing by: then nothing is held, and each check refuses.
 
     Yields:
         A check to call before each write: it raises `LeaseLostError` once the lease may not be relied on any more.
@@ -361,22 +368,24 @@ def only_one(
         SetupError: Another process works, or the lake's store cannot have leases.
         LeaseStoreError: The lake could not be asked.
     """
-    stop, key = threading.Event(), (what, lake)
+    over, asked, key = threading.Event(), stop or threading.Event(), (what, lake, cluster)
     lease = lease_of(what, lake, cluster, ttl_s) if wait or key not in _refused else _refused[key]
     try:
         if not lease.attempt() and (lease.is_local or not wait):
             _refused[key] = lease
             message = f"Another {lease.what} runs ({lease.holder}): stop that one, or wait for its end."
             raise SetupError(message)
-        while not lease.poll():
-            stop.wait(ttl_s / _POLLS)
-        keeper = threading.Thread(target=_keep, args=(lease, what, stop), name="lease", daemon=True)
-        keeper.start()
+        while not lease.poll() and not asked.wait(ttl_s / _POLLS):
+            pass
+        keeper = threading.Thread(target=_keep, args=(lease, what, over), name="lease", daemon=True)
+        if not asked.is_set():
+            keeper.start()
         try:
             yield lease.check
         finally:
-            stop.set()
-            keeper.join()
+            over.set()
+            if keeper.ident is not None:
+                keeper.join()
     finally:
         lease.release()
 

@@ -49,12 +49,14 @@ class Program:
         arguments: Arguments of this Python interpreter.
         grace_s: How long it may take to stop after SIGTERM.
         without: Prefixes of environment variables that it does not get: secrets of others.
+        environment: Variables of its own, on top of those of all.
     """
 
     name: str
     arguments: tuple[str, ...]
     grace_s: float
     without: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -164,7 +166,7 @@ class Programs:
             kept.process = GuardedProcess(
                 [sys.executable, *program.arguments],
                 log=self.log_of(program),
-                environment=self._environment,
+                environment={**self._environment, **program.environment},
                 without=program.without,
             )
             kept.at = time.monotonic()

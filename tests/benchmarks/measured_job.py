@@ -213,7 +213,7 @@ def main(report: str) -> int:
     settings = load_settings()
     lake = _TimedLake(settings.lake)
     lake.create()
-    spark = start_session(settings, f"evenkeel bench {settings.cluster}")
+    spark = start_session([settings], f"evenkeel bench {settings.cluster}")
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", _MOST_BATCHES)
     encoder = msgspec.json.Encoder(enc_hook=str)
     with Path(report).open("ab", buffering=0) as file:

@@ -90,8 +90,8 @@ def test_a_variable_of_one_connection_is_refused_for_several(name: str, monkeypa
     ("content", "told"),
     [
         ('[[clusters]]\nname = "a"\n[[clusters]]\n', "one without a name"),
-        ('[[clusters]]\nname = "a"\n[[clusters]]\nname = "a"\n', "The clusters a and a of"),
-        ('[[clusters]]\nname = "a-b"\n[[clusters]]\nname = "a_b"\n', "have one name in variables"),
+        ('[[clusters]]\nname = "a"\n[[clusters]]\nname = "a"\n', "Variables of the clusters a and a of"),
+        ('[[clusters]]\nname = "a-b"\n[[clusters]]\nname = "a_b"\n', "Variables of the clusters a-b and a_b of"),
         (
             '[job]\ncheckpoint = "c"\n[[clusters]]\nname = "a"\n[[clusters]]\nname = "b"\n',
             "one job.checkpoint for several",

@@ -29,7 +29,7 @@ import sys
 import streaming.up.run as run
 from pathlib import Path
 from rich.console import Console
-from streaming.config.settings import Settings
+from streaming.config import FleetFile, Settings
 from streaming.process.programs import Program
 
 waits = '''
@@ -48,12 +48,10 @@ needs = "import sys; sys.exit(print('The port is taken.', file=sys.stderr) or 2)
 lake, slow = sys.argv[1:]
 told = str(Path(lake) / "told")
 run.ensure_ready = lambda settings: None
-run.PROGRAMS = (
-    Program("one", ("-c", waits, "one", slow, told), 60),
-    Program("two", ("-c", waits, "two", slow, told), 60),
-    Program("needs", ("-c", needs), 60),
-)
-run.up(Settings(lake=lake), Console())
+run.PROBE = Program("one", ("-c", waits, "one", slow, told), 60)
+run.JOB = Program("two", ("-c", waits, "two", slow, told), 60)
+run.SERVER = Program("needs", ("-c", needs), 60)
+run.up(FleetFile([Settings(lake=lake)]), Console())
 """
 
 
@@ -86,7 +84,9 @@ def test_it_prints_the_logs_and_stops_in_order_when_told(tmp_path: Path) -> None
         running.send_signal(signal.SIGTERM)
         rest = running.stdout.read().decode()
         assert running.wait(60) == 0
-    assert re.match(r"tables in .*lake, logs in .*_logs/default, page at http://127\.0\.0\.1:8090\n", lines[0])
+    assert re.match(
+        r"cluster default; tables in .*lake, logs in .*_logs/default, page at http://127\.0\.0\.1:8090\n", lines[0]
+    )
     assert "one     | 2026-11-21 18:00:00,000 INFO one: ready\n" in lines
     pattern = (
         r"up      \| \d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING up: needs cannot run: The port is taken\. It is "

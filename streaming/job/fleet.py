@@ -1,0 +1,263 @@
+"""The job of a deployment: one JVM, and in it a query for each cluster, each in a thread that starts it again alone.
+
+A cluster that cannot be reached, whose log cannot be decoded, or whose query fails in every batch, changes nothing in
+the others. The process ends only when nothing in it can work: the JVM is gone, or no query runs.
+
+What imports pyspark is imported in functions: a job that is refused ends before that, and Spark starts meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from streaming.config import FleetFile, Settings, secret_names
+from streaming.exceptions import EvenkeelError, SetupError
+from streaming.lifecycle import room_log, stop_signals
+from streaming.process import JOB, only_one
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streaming.job.maintenance import JobMaintenance
+
+_LOG = room_log(__name__)
+
+_POLL_S = 0.2
+"""How soon the end of a query, and a request to stop, are noticed."""
+
+_FILE_S = 2.0
+"""How soon a change of the settings file is."""
+
+_REST_S = 300.0
+"""A query that waits for a person is tried again after this time, as a program is (`process/programs.py`)."""
+
+_WELL_S = 60.0
+"""After a run of this length a query starts again at once, and later pauses begin from 1 s again."""
+
+_LONGEST_PAUSE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How queries are started.
+
+    Attributes:
+        available_now: Process what is there now, then end.
+        checkpoint: Place of the checkpoint, for one cluster alone; None for the settings' own.
+        rebuild_state: Move the checkpoint aside and read again, for one cluster alone.
+    """
+
+    available_now: bool = False
+    checkpoint: str | None = None
+    rebuild_state: bool = False
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """One cluster's thread.
+
+    Attributes:
+        settings: Its settings.
+        stop: Ends its query between two batches, and the thread.
+        failure: Why its last query ended, while it waits for the next one; None while one runs.
+        thread: The thread; it has ended when `stop` was set, or nothing is left to process.
+    """
+
+    settings: Settings
+    stop: threading.Event = field(default_factory=threading.Event)
+    failure: Exception | None = None
+    thread: threading.Thread | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether its thread has not ended."""
+        return self.thread is not None and self.thread.is_alive()
+
+
+class Fleet:
+    """Runs the queries of all clusters of the settings file, and follows the file while it does."""
+
+    def __init__(self, file: FleetFile, start: Start) -> None:
+        """Prepare; nothing starts yet.
+
+        Args:
+            file: The clusters.
+            start: How their queries are started.
+
+        Raises:
+            SetupError: Something that is one cluster's own is given for several.
+        """
+        if len(file.clusters) > 1 and (start.checkpoint or start.rebuild_state):
+            message = "--checkpoint and --rebuild-state are for one cluster: choose it with --cluster."
+            raise SetupError(message)
+        self._file, self._start = file, start
+        self._clusters: dict[str, _Cluster] = {}
+        self._secrets = secret_names(file.clusters.values())
+        self._starts = threading.Lock()
+        self._beside: Callable[[], SparkSession] | None = None
+        self._spark: SparkSession | None = None
+        self._gone: EvenkeelError | None = None
+        self._has_rows = threading.Event()
+
+    def run(self, stop: threading.Event) -> None:
+        """Run until asked to stop; with `available_now` until everything is processed.
+
+        Raises:
+            EvenkeelError: No query runs: the JVM is gone, or why the last of them ended.
+        """
+        self._follow({})
+        looked_at, maintenance = time.monotonic(), None
+        while not stop.wait(_POLL_S) and any(one.runs for one in self._clusters.values()):
+            self._refuse_to_go_on()
+            if maintenance is None and self._has_rows.is_set() and not self._start.available_now:
+                maintenance = self._begin_maintenance()
+            if time.monotonic() - looked_at > _FILE_S:
+                looked_at = time.monotonic()
+                self._read_again()
+            if maintenance is not None:
+                maintenance.work(stop)
+        self._refuse_to_go_on()
+        _end(self._clusters.values())
+        if self._spark is not None:
+            self._spark.stop()
+
+    def _begin_maintenance(self) -> JobMaintenance:
+        """Begin what would delay the first rows: maintenance of the lake, and the JVM's archive of classes."""
+        from streaming.job.class_archive import begin_to_write  # noqa: PLC0415
+        from streaming.job.maintenance import JobMaintenance  # noqa: PLC0415
+
+        begin_to_write()
+        return JobMaintenance(next(iter(self._file.clusters.values())))
+
+    def _refuse_to_go_on(self) -> None:
+        """Raise why the process must end, if it must."""
+        if self._gone is not None:
+            raise self._gone
+        failures = [one.failure for one in self._clusters.values()]
+        if failures and None not in failures and failures[-1] is not None:
+            raise failures[-1]
+
+    def _read_again(self) -> None:
+        """Follow a changed settings file."""
+        before = dict(self._file.clusters)
+        try:
+            if self._file.poll():
+                self._follow(before)
+        except SetupError as error:
+            _LOG.warning("The settings file is not taken over: %s", error)
+
+    def _follow(self, before: Mapping[str, Settings]) -> None:
+        """End the queries of clusters that are gone or changed, and start those that are new or changed."""
+        after = self._file.clusters
+        ended = {name for name in self._clusters if after.get(name) != before.get(name)}
+        _end(self._clusters.pop(name) for name in ended)
+        for name in ended - after.keys():
+            _LOG.info("cluster %s is watched no more: it is not in the settings file", name)
+        for name, settings in after.items():
+            if name not in self._clusters:
+                one = self._clusters[name] = _Cluster(settings)
+                one.thread = threading.Thread(target=self._keep, args=(one,), name=f"query {name}", daemon=True)
+                one.thread.start()
+
+    def _keep(self, one: _Cluster) -> None:
+        """Run one cluster's query again and again, until it is to stop or everything is processed."""
+        name, pause_s, again = one.settings.cluster, 1.0, self._start.rebuild_state
+        while not one.stop.is_set():
+            began, one.failure = time.monotonic(), None
+            try:
+                self._run(one, rebuild_state=again)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
+                one.failure = error
+            else:
+                return
+            again = False
+            if time.monotonic() - began > _WELL_S:
+                pause_s = 1.0
+            wait_s = _REST_S if isinstance(one.failure, SetupError) else pause_s
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            if len(self._clusters) > 1:
+                said = one.failure if isinstance(one.failure, EvenkeelError) else repr(one.failure)
+                _LOG.error("cluster %s: %s (Its query starts again in %.0f s; the others go on.)", name, said, wait_s)
+            one.stop.wait(wait_s)
+
+    def _run(self, one: _Cluster, *, rebuild_state: bool) -> None:
+        settings, start = one.settings, self._start
+        if unknown := secret_names([settings]) - self._secrets:
+            message = (
+                f"The workers of Spark do not have {', '.join(sorted(unknown))}, which came after the job's start: put "
+                "the secret into a file, or start the job again."
+            )
+            raise SetupError(message)
+
+        def done(number: int, written: dict[str, int]) -> None:
+            self._has_rows.set()
+            rows = ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows"
+            _LOG.info("%s batch %d: %s", settings.cluster, number, rows)
+
+        with only_one(JOB, settings.lake, settings.cluster, stop=one.stop) as check:
+            session = self._session(settings.cluster)
+            from streaming.job.run import JvmGoneError, run  # noqa: PLC0415
+
+            try:
+                run(
+                    settings,
+                    available_now=start.available_now,
+                    checkpoint=start.checkpoint,
+                    rebuild_state=rebuild_state,
+                    done=done,
+                    check=check,
+                    session=session,
+                    stop=one.stop,
+                )
+            except JvmGoneError as error:
+                self._gone = error
+                raise
+
+    def _session(self, cluster: str) -> Callable[[], SparkSession]:
+        """Let Spark start if it has not, beside what imports it; returns what waits for a session of a cluster's own.
+
+        Such a session has settings of its own, and its jobs share the cores fairly with those of other clusters.
+        """
+        from streaming.job.session import start_beside  # noqa: PLC0415
+
+        with self._starts:
+            if self._beside is None:
+                self._beside = start_beside(tuple(self._file.clusters.values()), self._start.checkpoint)
+        started = self._beside
+
+        def wait() -> SparkSession:
+            from streaming.job.data_source import EvenkeelSource  # noqa: PLC0415
+
+            self._spark = started()
+            self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", cluster)
+            session = self._spark.newSession()
+            session.dataSource.register(EvenkeelSource)
+            return session
+
+        return wait
+
+
+def run_fleet(
+    clusters: Sequence[Settings],
+    *,
+    available_now: bool = False,
+    checkpoint: str | None = None,
+    rebuild_state: bool = False,
+) -> None:
+    """Run the job of these clusters until SIGINT or SIGTERM; arguments as in `Start`. Raises what `Fleet` raises."""
+    with stop_signals() as stop:
+        Fleet(FleetFile(clusters), Start(available_now, checkpoint, rebuild_state)).run(stop)
+
+
+def _end(clusters: Iterable[_Cluster]) -> None:
+    """Ask threads to end, then wait for all of them: each ends between two batches."""
+    ending = list(clusters)
+    for one in ending:
+        one.stop.set()
+    for one in ending:
+        if one.thread is not None:
+            one.thread.join()
