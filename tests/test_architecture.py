@@ -145,7 +145,8 @@ ROOMS = {
     ),
     "streaming.up": room(
         "rich",
-        "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process streaming.terminal",
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process "
+        "streaming.terminal",
     ),
     "streaming.doctor": room(
         "rich",

@@ -199,7 +199,7 @@ class Fleet:
             _LOG.info("%s batch %d: %s", settings.cluster, number, rows)
 
         with only_one(JOB, settings.lake, settings.cluster, stop=one.stop) as check:
-            session = self._session(settings.cluster)
+            session = self._session()
             from streaming.job.run import JvmGoneError, run  # noqa: PLC0415
 
             try:
@@ -212,16 +212,14 @@ class Fleet:
                     check=check,
                     session=session,
                     stop=one.stop,
+                    clusters=len(self._clusters),
                 )
             except JvmGoneError as error:
                 self._gone = error
                 raise
 
-    def _session(self, cluster: str) -> Callable[[], SparkSession]:
-        """Let Spark start if it has not, beside what imports it; returns what waits for a session of a cluster's own.
-
-        Such a session has settings of its own, and its jobs share the cores fairly with those of other clusters.
-        """
+    def _session(self) -> Callable[[], SparkSession]:
+        """Let Spark start, once, beside what imports it; returns what waits for a session of one cluster's own."""
         from streaming.job.session import start_beside  # noqa: PLC0415
 
         with self._starts:
@@ -233,7 +231,6 @@ class Fleet:
             from streaming.job.data_source import EvenkeelSource  # noqa: PLC0415
 
             self._spark = started()
-            self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", cluster)
             session = self._spark.newSession()
             session.dataSource.register(EvenkeelSource)
             return session

@@ -65,6 +65,7 @@ def start_query(
     available_now: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
     hold: Path | None = None,
+    clusters: int = 1,
 ) -> StreamingQuery:
     """Start the query.
 
@@ -77,11 +78,12 @@ def start_query(
         available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
         hold: No batch begins while this file exists.
+        clusters: How many clusters share the session's cores.
     """
     known = incarnations_of(settings.lake, settings.cluster) if plan is not None and not plan.done else None
     start = plan.start if plan is not None else None
     place = checkpoint or checkpoint_of(settings)
-    spark.conf.set(PARTITIONS, state_partitions(settings, spark, place))
+    spark.conf.set(PARTITIONS, state_partitions(settings, spark, place, clusters))
     if is_local(place):
         spark.conf.set(*_THROUGH_FILE_SYSTEM)
     apply = operator(settings, known)
@@ -112,6 +114,7 @@ def run(
     check: Callable[[], None] = lambda: None,
     session: Callable[[], SparkSession] | None = None,
     stop: threading.Event | None = None,
+    clusters: int = 1,
 ) -> None:
     """Run the query until it is asked to stop, between two batches.
 
@@ -125,6 +128,7 @@ def run(
         check: Raises before each write when this job may not write any more (`only_one`).
         session: Gives a session of this query's own; None to start Spark, and stop it at the end.
         stop: Ends the query; None for one that ends by itself.
+        clusters: How many clusters share the session's cores.
 
     Raises:
         JvmGoneError: Spark's JVM is gone: everything must start again.
@@ -154,6 +158,7 @@ def run(
                 available_now=available_now,
                 done=done,
                 hold=hold,
+                clusters=clusters,
             )
             _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
             failure = _wait_for_the_end(query, stop or threading.Event(), hold)

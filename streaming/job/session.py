@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -25,13 +26,17 @@ def start_session(clusters: Iterable[Settings], name: str, checkpoint: str | Non
     Raises:
         SetupError: There is no usable Java, or jars are needed and missing.
     """
-    with_s3a = False
+    clusters, with_s3a = tuple(clusters), False
     for settings in clusters:
         # Before the JVM starts: the Python workers are its children, and inherit its environment.
         for section, kafka in settings.connections().items():
             kafka.export_secrets(section, settings.cluster)
         with_s3a = with_s3a or needs_s3a(settings, checkpoint)
-    session = start_spark(name, {}, with_s3a=with_s3a)
+    threads = None
+    if len(clusters) > 1:
+        # The tasks of a cluster that does not answer wait for it, and must not take the others' places.
+        threads = max(os.cpu_count() or 1, sum(settings.job.tasks for settings in clusters))
+    session = start_spark(name, {}, with_s3a=with_s3a, threads=threads)
     session.dataSource.register(EvenkeelSource)
     return session
 

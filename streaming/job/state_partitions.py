@@ -22,10 +22,16 @@ _SETTLED_S = 3.0
 """The executors of a cluster have all registered when their number has stood still for so long."""
 
 
-def state_partitions(settings: Settings, spark: SparkSession, checkpoint: str) -> int:
-    """The checkpoint's own number; before its first batch the setting, or one for each core, at most eight.
+def state_partitions(settings: Settings, spark: SparkSession, checkpoint: str, clusters: int = 1) -> int:
+    """The checkpoint's own number; before its first batch the setting, or the share of a cluster in the cores, 1 to 8.
 
     Logs when setting and checkpoint differ, with what changes it.
+
+    Args:
+        settings: The cluster's.
+        spark: The session.
+        checkpoint: Its place.
+        clusters: How many clusters share the cores.
 
     Raises:
         SetupError: A file of the checkpoint is broken.
@@ -33,7 +39,7 @@ def state_partitions(settings: Settings, spark: SparkSession, checkpoint: str) -
     """
     chosen, standing = settings.job.shuffle_partitions, standing_of(checkpoint)
     if standing is None:
-        return chosen or min(_cores(spark), _MOST)
+        return chosen or min(max(1, _cores(spark) // clusters), _MOST)
     if chosen not in {None, standing.partitions}:
         _LOG.warning(
             "job.shuffle_partitions is %d, but the checkpoint %s began with %d and keeps them: to change that, %s.",
@@ -48,9 +54,10 @@ def state_partitions(settings: Settings, spark: SparkSession, checkpoint: str) -
 def _cores(spark: SparkSession) -> int:
     """Cores of this machine, or of all executors of a cluster."""
     context = spark.sparkContext
-    cores = int(context.defaultParallelism)
     if context.master.startswith("local"):
-        return cores
+        # There may be more threads than cores.
+        return int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # noqa: SLF001 - no face for it
+    cores = int(context.defaultParallelism)
     spark.range(1).count()  # waits for the first executor
     before = 0
     while cores != before:

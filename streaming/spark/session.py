@@ -20,18 +20,23 @@ __all__ = ["start_spark"]
 
 
 def start_spark(
-    name: str, settings: Mapping[str, object], *, with_delta: bool = False, with_s3a: bool = False
+    name: str,
+    settings: Mapping[str, object],
+    *,
+    with_delta: bool = False,
+    with_s3a: bool = False,
+    threads: int | None = None,
 ) -> SparkSession:
     """Start or join a session.
 
-    Without a master from `spark-submit`, or in the environment (`MASTER`), it runs on this machine, with one thread per
-    core.
+    Without a master from `spark-submit`, or in the environment (`MASTER`), it runs on this machine.
 
     Args:
         name: Its name, as a cluster's master shows it.
         settings: Spark's settings, beside those of `conf/spark-defaults.conf`.
         with_delta: It can write Delta tables, for which it loads Delta's jars.
         with_s3a: It reaches S3, for which it loads Hadoop's S3A.
+        threads: How many tasks run at once on this machine; None for one a core.
 
     Raises:
         SetupError: There is no usable Java, or jars are needed and missing.
@@ -49,7 +54,10 @@ def start_spark(
     for setting, value in (dict(settings) | settings_for(with_delta=with_delta, with_s3a=with_s3a)).items():
         builder = builder.config(setting, str(value))
     if "MASTER" not in os.environ and "SPARK_ENV_LOADED" not in os.environ:
-        builder = builder.master("local[*]")
+        builder = builder.master(f"local[{threads or '*'}]")
+        if threads is not None:
+            # More workers than cores are seldom needed, and each keeps a hundred MB.
+            builder = builder.config("spark.python.factory.idleWorkerMaxPoolSize", str(os.cpu_count() or 1))
     asked = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
     if asked is not None and threading.current_thread() is threading.main_thread():
