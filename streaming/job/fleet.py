@@ -109,6 +109,14 @@ class Fleet:
         Raises:
             EvenkeelError: No query runs: the JVM is gone, or why the last of them ended.
         """
+        try:
+            self._run_until(stop)
+        finally:
+            # Those that run when another one's end is the job's end need not be waited for.
+            for one in self._clusters.values():
+                one.stop.set()
+
+    def _run_until(self, stop: threading.Event) -> None:
         self._follow({})
         looked_at, maintenance = time.monotonic(), None
         while not stop.wait(_POLL_S) and any(one.runs for one in self._clusters.values()):
