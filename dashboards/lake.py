@@ -131,11 +131,16 @@ class PageLake:
         self._troubles = others if trouble is None else {**others, step: trouble}
 
     @property
-    def followed(self) -> bool:
-        """Whether the thread runs, does not hang, and the lake can be read."""
+    def lives(self) -> bool:
+        """Whether the thread runs and does not hang."""
         since = self._busy_since
         hangs = since is not None and self._steady() - since > _LONGEST_POLL_S
-        return self._thread.is_alive() and self.problem is None and not hangs
+        return self._thread.is_alive() and not hangs
+
+    @property
+    def followed(self) -> bool:
+        """Whether it lives, and the lake can be read."""
+        return self.lives and self.problem is None
 
     @property
     def present(self) -> bool:

@@ -47,6 +47,7 @@ ROOMS = {
     "streaming.exceptions": room(),
     "streaming.examples": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
+    "streaming.health": room("", "streaming.exceptions"),
     "streaming.terminal": room("rich"),
     "streaming.stores": room(),
     "streaming.places": room(),
@@ -81,7 +82,7 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.exceptions streaming.lifecycle "
+        "streaming.config streaming.events streaming.exceptions streaming.health streaming.lifecycle "
         "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.terminal "
         "streaming.times",
     ),
@@ -107,9 +108,9 @@ ROOMS = {
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "deltalake kafka msgspec numpy py4j pyarrow pydantic pyspark",
         "streaming.config streaming.events streaming.exceptions "
-        "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
-        "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
-        "streaming.tables streaming.terminal streaming.times",
+        "streaming.groups streaming.health streaming.lifecycle streaming.log_health streaming.maintain "
+        "streaming.offsets_log streaming.process streaming.record_batches streaming.records streaming.spark "
+        "streaming.stores streaming.tables streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.fleet streaming.job.log streaming.job.run streaming.job.session",
     ),
     "streaming.notes": room(
@@ -135,7 +136,7 @@ ROOMS = {
     "streaming.serve": room(
         "msgspec pyarrow pydantic starlette uvicorn",
         "dashboards streaming.alerts streaming.burrow streaming.config streaming.exceptions streaming.explain "
-        "streaming.lifecycle streaming.notes streaming.times",
+        "streaming.health streaming.lifecycle streaming.notes streaming.times",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)

@@ -146,6 +146,11 @@ class AlerterWork:
         """Work in a thread, which begins again after a failure."""
         self._thread.start()
 
+    @property
+    def lives(self) -> bool:
+        """Whether that thread runs."""
+        return self._thread.is_alive()
+
     def stop(self, seconds: float) -> None:
         """End the thread, and wait that long for it: it may be in an attempt to deliver."""
         self.ask_to_stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streaming.config.addresses import host_and_port
 from streaming.config.alerts import AlertSettings
 from streaming.config.fleet import FleetFile, load_fleet
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
@@ -56,6 +57,7 @@ __all__ = [
     "cluster_variables",
     "environment_of",
     "fits",
+    "host_and_port",
     "load_fleet",
     "load_settings",
     "needs_s3a",

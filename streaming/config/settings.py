@@ -31,6 +31,7 @@ from pydantic_settings import (
 )
 
 from assignors import UnknownLibrary, parse_library
+from streaming.config.addresses import ListenAddress, host_and_port
 from streaming.config.alerts import AlertSettings
 from streaming.config.kafka import KafkaSettings, Section
 from streaming.config.patterns import Pattern, fits
@@ -183,6 +184,7 @@ class ProbeSettings(Section):
         replication_factor: For both topics when the probe creates them; -1 takes the broker's default.
         retention_ms: For both topics when the probe creates them: how long the job may be down without gaps.
         cluster_topics: Look at all topics of the cluster as well (the table `topics`), each once per heartbeat.
+        health: "address:port" that answers `/health/live` and `/health/ready`, without a login; None for none.
     """
 
     interval_ms: int = Field(default=10_000, ge=200)
@@ -192,6 +194,7 @@ class ProbeSettings(Section):
     replication_factor: int = -1
     retention_ms: int = 3 * DAY_MS
     cluster_topics: bool = True
+    health: ListenAddress | None = None
 
 
 Writer = Literal["delta-rs", "spark"]
@@ -219,6 +222,7 @@ class JobSettings(Section):
             which the driver commits (docs/cluster.md).
         checkpoint: Folder, or URI on S3, of the query's offsets and state; None for `_checkpoints/<cluster>` in the
             lake, which must then be a folder.
+        health: As of the probe.
     """
 
     trigger_ms: int = Field(default=2_000, ge=0)
@@ -231,12 +235,11 @@ class JobSettings(Section):
     offsets_topic: str = "__consumer_offsets"
     writer: Writer = "delta-rs"
     checkpoint: str | None = Field(default=None, min_length=1)
+    health: ListenAddress | None = None
 
 
 OffsetsLog = Literal["auto", "log", "admin"]
 """Where groups are read from (`Settings.offsets_log`)."""
-
-_LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):(\d{1,5})")
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -265,7 +268,7 @@ class ServeSettings(Section):
     """
 
     alerts: bool = True
-    listen: str = "127.0.0.1:8090"
+    listen: ListenAddress = "127.0.0.1:8090"
     path: str = ""
     hosts: tuple[str, ...] = ()
     token: SecretStr | None = None
@@ -279,15 +282,6 @@ class ServeSettings(Section):
     forget_days: float = Field(default=7.0, ge=0)
     public_url: str | None = None
     marks_token: SecretStr | None = None
-
-    @field_validator("listen")
-    @classmethod
-    def _address(cls, listen: str) -> str:
-        found = _LISTEN.fullmatch(listen)
-        if found is None or not 0 <= int(found[2]) <= 65_535:
-            message = "it must be an address and a port, like 127.0.0.1:8090 or [::1]:8090"
-            raise ValueError(message)
-        return listen
 
     @field_validator("public_url")
     @classmethod
@@ -316,8 +310,7 @@ class ServeSettings(Section):
     @property
     def address(self) -> tuple[str, int]:
         """Address, without brackets, and port."""
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return host_and_port(self.listen)
 
     @property
     def own_hosts(self) -> tuple[str, ...]:

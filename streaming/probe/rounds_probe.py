@@ -180,8 +180,11 @@ class RoundsProbe(ABC, Generic[_Memory]):
     def _close(self) -> None:
         """Close the clients."""
 
-    def stand_by(self) -> float:
+    def stand_by(self, followed: Callable[[], None] = lambda: None) -> float:
         """Wait until it is this probe's turn, while another one makes the rounds.
+
+        Args:
+            followed: Called after each look at the other one's rounds.
 
         Returns:
             When the next round is due, on the monotonic clock, s.
@@ -191,7 +194,7 @@ class RoundsProbe(ABC, Generic[_Memory]):
             StopRequestedError: `stop` was set.
         """
         try:
-            return self._turn.stand_by(self._stop)
+            return self._turn.stand_by(self._stop, followed)
         except KafkaError as error:
             message = f"the rounds could not be followed ({error_text(error)})"
             raise RoundAbandonedError(message) from error

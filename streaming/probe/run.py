@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from tenacity import (
@@ -18,9 +19,11 @@ from tenacity import (
 )
 from tenacity.nap import sleep_using_event
 
-from streaming.config import Settings, load_settings
+from streaming.config import Settings, host_and_port, load_settings
+from streaming.health import LIVE, READY, health_served
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError, StopRequestedError
+from streaming.probe.health import ProbeHealth
 from streaming.probe.kafka.run import Probe
 from streaming.probe.preflight import ensure_ready
 from streaming.probe.rocketmq import RocketMQProbe
@@ -37,8 +40,8 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
 """A broker's restart takes seconds, so the first retries come soon; an outage of hours costs an attempt every 10 s."""
 
 
-def run(settings: Settings, stop: threading.Event) -> None:
-    """Run rounds until `stop` is set; while another probe makes them, stand by.
+def run(settings: Settings, stop: threading.Event, health: ProbeHealth) -> None:
+    """Run rounds until `stop` is set; while another probe makes them, stand by; tell `health` of it.
 
     The first starts at once, or when the other probe's next one would have, and each further one an interval after the
     scheduled start of the one before; those whose time a long round or an outage has taken are skipped.
@@ -52,9 +55,12 @@ def run(settings: Settings, stop: threading.Event) -> None:
         try:
             while beat.wait():
                 try:
-                    _persistently(probe.round, interval, stop, _NO_ROUND)
-                except AnotherProbeError:
-                    beat.begin(_persistently(probe.stand_by, interval, stop, _NO_SIGHT))
+                    closed = _persistently(probe.round, interval, stop, _NO_ROUND, health.failed)
+                    health.closed(closed.interval_ms)
+                except AnotherProbeError as another:
+                    followed = partial(health.stands_by, str(another))
+                    waits = partial(probe.stand_by, followed)
+                    beat.begin(_persistently(waits, interval, stop, _NO_SIGHT, health.failed))
         except StopRequestedError:
             return
 
@@ -71,18 +77,32 @@ def main(settings: Settings | None = None) -> int:
 
 
 def _watch(settings: Settings, stop: threading.Event) -> None:
-    ensure_ready(settings)
+    health = ProbeHealth(settings.probe.interval_ms / 1000)
+    address = settings.probe.health and host_and_port(settings.probe.health)
+    setting = "[probe] health in evenkeel.toml or EVENKEEL_PROBE__HEALTH"
+    with health_served(address or None, "The probe's health", setting, {LIVE: health.live, READY: health.ready}):
+        ensure_ready(settings)
+        _tell_what_is_watched(settings)
+        run(settings, stop, health)
+    _LOG.info("Stopped.")
+
+
+def _tell_what_is_watched(settings: Settings) -> None:
     if settings.rocketmq is not None:
         _LOG.info("Watching RocketMQ cluster %r at %s.", settings.cluster, "; ".join(settings.rocketmq.addresses))
     else:
         _LOG.info("Watching cluster %r at %s.", settings.cluster, settings.kafka.bootstrap_servers)
     if settings.bus is not None:
         _LOG.info("Rounds are written to %s.", settings.bus.bootstrap_servers)
-    run(settings, stop)
-    _LOG.info("Stopped.")
 
 
-def _persistently(attempt: Callable[[], T], interval: float, stop: threading.Event, told: tuple[str, str]) -> T:
+def _persistently(
+    attempt: Callable[[], T],
+    interval: float,
+    stop: threading.Event,
+    told: tuple[str, str],
+    failed: Callable[[str], None],
+) -> T:
     """Try until it succeeds; an outage is logged in two lines, its begin and its end.
 
     Args:
@@ -90,6 +110,7 @@ def _persistently(attempt: Callable[[], T], interval: float, stop: threading.Eve
         interval: From one round to the next, s.
         stop: Ends it.
         told: What is wrong in an outage, and what is right again after it.
+        failed: Called with each failure.
 
     Raises:
         StopRequestedError: `stop` was set.
@@ -101,8 +122,10 @@ def _persistently(attempt: Callable[[], T], interval: float, stop: threading.Eve
 
     def tell(state: RetryCallState) -> None:
         nonlocal warned
-        if not warned and state.outcome is not None:
-            _LOG.warning("%s: %s. Still trying.", told[0], state.outcome.exception())
+        why = f"{told[0]}: {state.outcome.exception() if state.outcome else ''}"
+        failed(why)
+        if not warned:
+            _LOG.warning("%s. Still trying.", why)
         warned = True
 
     retrying = Retrying(

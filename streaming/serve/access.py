@@ -18,6 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streaming.config import ServeSettings
+from streaming.serve import health
 from streaming.serve.api import MARKS
 from streaming.serve.page import problem
 
@@ -37,7 +38,7 @@ _HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
 }
 
-OPEN: Final = frozenset({"/health", "/health/alerter", "/burrow/admin", "/burrow/admin/ready"})
+OPEN: Final = health.PATHS | {"/burrow/admin", "/burrow/admin/ready"}
 """Paths without a login: they say that the server runs, and show no names."""
 
 

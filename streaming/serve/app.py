@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from dashboards import Site
 from streaming.config import ServeSettings
-from streaming.exceptions import EvenkeelError
-from streaming.serve import api, burrow
+from streaming.serve import api, burrow, health
 from streaming.serve.access import Guard
 from streaming.serve.metrics import OWN, TEXT, ScrapeRefusedError, Scrapes
-from streaming.serve.model import Model, round_age_s
+from streaming.serve.model import Model
 from streaming.serve.page import page, problem, takes_gzip
 from streaming.serve.page import routes as page_routes
 
@@ -26,22 +26,17 @@ from streaming.serve.page import routes as page_routes
 _MACHINES = ("/api", "/metrics", "/v3", "/burrow", "/health", "/static")
 
 
-def application(model: Model, scrapes: Scrapes, settings: ServeSettings, site: Site) -> ASGIApp:
-    """The whole server as an ASGI application."""
-
-    async def health(_: Request) -> Response:
-        return _health(model)
-
-    async def health_of_alerter(_: Request) -> Response:
-        return await run_in_threadpool(_health_of_alerter, model, site)
+def application(
+    model: Model, scrapes: Scrapes, settings: ServeSettings, site: Site, alerter_lives: Callable[[], bool] | None = None
+) -> ASGIApp:
+    """The whole server as an ASGI application; `alerter_lives` is None where it judges no alerts."""
 
     async def metrics(request: Request) -> Response:
         return await run_in_threadpool(_metrics, scrapes, request)
 
     routes = [
         *page_routes(site),
-        Route("/health", health),
-        Route("/health/alerter", health_of_alerter),
+        *health.routes(model, site, alerter_lives),
         Route("/metrics", metrics),
         Route("/metrics/{mode}", metrics),
         *api.routes(model, site),
@@ -69,56 +64,6 @@ def _metrics(scrapes: Scrapes, request: Request) -> Response:
         return problem(error.status, str(error), headers={"Retry-After": "5"} if error.status == 503 else None)
     headers = {"Content-Type": TEXT, "Vary": "Accept-Encoding"}
     return Response(body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
-
-
-def _health(model: Model) -> Response:
-    """Alive, and whether the lake is followed; without names, because it needs no login."""
-    snapshot = model.snapshot
-    there = model.there(snapshot) if snapshot else frozenset[str]()
-    ages = [round_age_s(snapshot.clusters[name]) for name in there] if snapshot else []
-    silent = len(model.silent(snapshot) & there) if snapshot else 0
-    followed = model.lake.followed
-    status = "ok" if followed and snapshot and not silent else "silent" if followed and snapshot else "starting"
-    if snapshot and not ages:
-        status = "empty"
-    if not followed:
-        status = "lake_unreadable"
-    body = {
-        "status": status,
-        "followed": followed,
-        "newest_round_age_seconds": round(min(ages), 3) if ages else None,
-        "clusters": len(ages),
-        "silent_clusters": silent,
-    }
-    # Silence is the job's trouble: a restart of this server would not mend it.
-    return JSONResponse(body, 200 if followed else 503)
-
-
-def _health_of_alerter(model: Model, site: Site) -> Response:
-    """Whether the alerter of every cluster judges rounds, by what it wrote; without names.
-
-    It is unknown for a silent cluster, because an alerter with nothing to judge writes nothing.
-    """
-    starting = JSONResponse({"status": "starting"}, 503, {"Retry-After": "5"})
-    unreadable = JSONResponse({"status": "lake_unreadable"}, 503)
-    snapshot = model.snapshot
-    if not model.lake.followed:
-        return unreadable
-    if snapshot is None:
-        return starting
-    there = model.there(snapshot)
-    silent = model.silent(snapshot) & there
-    try:
-        lives = site.alerters_live(sorted(there - silent))
-    except EvenkeelError:
-        return unreadable
-    if lives is None:
-        return starting
-    late = sum(one is False for one in lives.values())
-    unknown = sum(one is None for one in lives.values()) + len(silent)
-    status = "late" if late else "unknown" if unknown or not there else "ok"
-    body = {"status": status, "clusters": len(there), "late_clusters": late, "unknown_clusters": unknown}
-    return JSONResponse(body, 200 if status == "ok" else 503)
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sys
 from contextlib import AbstractContextManager
 from typing import NoReturn
@@ -14,8 +13,8 @@ from starlette.types import ASGIApp
 
 from dashboards import Site
 from streaming.alerts import AlerterWork
-from streaming.config import ServeSettings, Settings
-from streaming.exceptions import SetupError
+from streaming.config import Settings
+from streaming.health import listening
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
@@ -28,6 +27,8 @@ _GRACE_S = 3
 
 # Time for a delivery under way: a target may take twice its timeout of ten seconds.
 _ALERTS_GRACE_S = 22
+
+_SETTING = "[serve] listen in evenkeel.toml, EVENKEEL_SERVE__LISTEN or --listen"
 
 # A path may name a group of 32,767 bytes, each written as %XX.
 _LONGEST_HEAD = 112 * 1024
@@ -55,7 +56,7 @@ def main(settings: Settings) -> int:
 def _run(settings: Settings) -> NoReturn:
     serve = settings.serve
     work = AlerterWork(settings) if serve.alerts else None
-    with _listener(serve) as listener:
+    with listening(serve.address, "The server", _SETTING) as listener:
         model = Model(settings)
         scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
         site = Site(
@@ -65,7 +66,8 @@ def _run(settings: Settings) -> NoReturn:
             refresh_ms=serve.refresh_ms,
             rules=settings.alerts.rules,
         )
-        server = _Server(_config(application(model, scrapes, serve, site)))
+        alerter_lives = None if work is None else lambda: work.lives
+        server = _Server(_config(application(model, scrapes, serve, site, alerter_lives)))
         host, port = listener.getsockname()[:2]
         where = f"{f'[{host}]' if ':' in host else host}:{port}/{serve.path.strip('/')}".rstrip("/")
         _LOG.info("the page is at http://%s, with metrics and API, of the tables in %s", where, settings.lake)
@@ -100,21 +102,3 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         limit_concurrency=_MOST_AT_ONCE,
         timeout_graceful_shutdown=_GRACE_S,
     )
-
-
-def _listener(serve: ServeSettings) -> socket.socket:
-    host, port = serve.address
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-    except (OSError, UnicodeError) as error:
-        listener.close()
-        reason = getattr(error, "strerror", None) or error
-        message = (
-            f"The server cannot listen on {serve.listen} ({reason}): end what holds the port, or "
-            "choose another with [serve] listen in evenkeel.toml, EVENKEEL_SERVE__LISTEN or --listen."
-        )
-        raise SetupError(message) from error
-    return listener

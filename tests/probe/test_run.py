@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from kafka import KafkaAdminClient
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
+from streaming.demo.ports import free_port
 from streaming.probe import Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.run import _Beat
@@ -126,6 +129,7 @@ def environment(**values: str) -> dict[str, str]:
 def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settings: MakeSettings) -> None:
     settings = make_settings()
     cluster.commit("g", cluster.topic(), [1])
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "streaming.probe"],
         env=environment(
@@ -134,6 +138,7 @@ def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settin
             EVENKEEL_PROBE__INTERVAL_MS="200",
             EVENKEEL_PROBE__ROUNDS_TOPIC=settings.probe.rounds_topic,
             EVENKEEL_PROBE__EVENTS_TOPIC=settings.probe.events_topic,
+            EVENKEEL_PROBE__HEALTH=f"127.0.0.1:{port}",
         ),
         stderr=subprocess.PIPE,
         text=True,
@@ -146,6 +151,8 @@ def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settin
         while sum(isinstance(record, RoundClosed) for _, record in rounds_of(settings)) < 2:
             assert time.monotonic() < deadline
             assert process.poll() is None
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=30) as answer:
+            assert json.load(answer)["ready"]
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     finally:

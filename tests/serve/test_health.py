@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from dashboards import PageLake
+from dashboards import PageLake, Site
 from streaming.alerts.decisions import Decisions
+from streaming.config import load_settings
+from streaming.serve.app import application
 from streaming.tables import ALL_TABLES
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
@@ -36,6 +38,11 @@ def followed(served: Served) -> Iterator[Served]:
         yield served
     finally:
         served.model.stop(60)
+
+
+def condition(served: Served, path: str) -> tuple[int, dict[str, Any]]:
+    answer = served.get(path)
+    return answer.status, answer.json()
 
 
 def settled(served: Served, target: str, passing: str) -> tuple[int, dict[str, Any]]:
@@ -67,6 +74,9 @@ def test_a_server_that_follows_its_lake_is_healthy_and_names_no_cluster(
         assert (status, body) == (200, {"status": "ok", "followed": True, "clusters": 1, "silent_clusters": 0})
         assert 0 <= age < 600
         assert CLUSTER not in served.get("/health").text
+        # The requests have no login.
+        assert condition(served, "/health/ready") == (200, {"ready": True, "reasons": []})
+        assert condition(served, "/health/live") == (200, {"live": True, "reasons": []})
 
 
 def test_a_silent_cluster_is_said_and_a_restart_is_not_asked_for(
@@ -76,6 +86,10 @@ def test_a_silent_cluster_is_said_and_a_restart_is_not_asked_for(
         served.quiet_s[CLUSTER] = 3_600.0
         status, body = settled(served, "/health", "starting")
         assert (status, body["status"], body["silent_clusters"]) == (200, "silent", 1)
+        status, body = condition(served, "/health/ready")
+        assert (status, body["ready"]) == (200, True)
+        assert body["reasons"][0].startswith("1 of 1 clusters have had no new round for longer than the alert rules")
+        assert CLUSTER not in served.get("/health/ready").text
 
 
 def test_a_lake_without_rounds_is_empty_and_not_well(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
@@ -83,6 +97,9 @@ def test_a_lake_without_rounds_is_empty_and_not_well(tmp_path: Path, serve_over:
     with followed(serve_over(tmp_path, lake)) as served:
         status, body = settled(served, "/health", "starting")
         assert (status, body["status"], body["newest_round_age_seconds"]) == (200, "empty", None)
+        status, body = condition(served, "/health/ready")
+        assert (status, body["ready"]) == (200, True)
+        assert body["reasons"][0].startswith("There is no round in the tables yet: ")
         status, body = settled(served, "/health/alerter", "starting")
         assert (status, body["status"], body["clusters"]) == (503, "unknown", 0)
 
@@ -96,6 +113,10 @@ def test_a_lake_that_cannot_be_read_is_no_healthy_one(made: MadeLake, serve_over
         newest.write_bytes(b"PAR1")
         status, body = settled(served, "/health", "ok")
         assert (status, body["status"], body["followed"]) == (503, "lake_unreadable", False)
+        unreadable = {"ready": False, "reasons": ["The tables cannot be read: the server's log has the reason."]}
+        assert condition(served, "/health/ready") == (503, unreadable)
+        # A restart would not mend a lake.
+        assert condition(served, "/health/live") == (200, {"live": True, "reasons": []})
         # Up to the rounds that were read before, the alerter has decided.
         assert settled(served, "/health/alerter", "starting") == (503, {"status": "lake_unreadable"})
 
@@ -119,6 +140,18 @@ def test_before_the_first_look_it_starts(
     answer = served.get("/health/alerter")
     assert (answer.status, answer.json()["status"], answer.headers["retry-after"]) == (503, "starting", "5")
     assert served.get("/health").json()["status"] == "starting"
+    assert condition(served, "/health/ready") == (
+        503,
+        {"ready": False, "reasons": ["The tables are still being read."]},
+    )
+
+
+def test_a_thread_that_has_ended_asks_for_a_restart(made: MadeLake, serve_over: Callable[..., Served]) -> None:
+    served = serve_over(Path(made.lake.root), made)
+    site = Site(served.model.lake, made.lake.root, ())
+    served.app = application(served.model, served.scrapes, load_settings().serve, site, lambda: False)
+    reasons = ["The thread that reads the tables has ended, or hangs.", "The thread that judges alerts has ended."]
+    assert condition(served, "/health/live") == (503, {"live": False, "reasons": reasons})
 
 
 @pytest.mark.parametrize(

@@ -181,14 +181,19 @@ class Turn:
             self._run = None
             writer.end(deadline)
 
-    def stand_by(self, stop: threading.Event) -> float:
+    def stand_by(self, stop: threading.Event, followed: Callable[[], None] = lambda: None) -> float:
         """Follow the topic until it is our turn.
+
+        Args:
+            stop: Ends it.
+            followed: Called after each look at the topic.
 
         Returns:
             When the next round is due, s of the clock.
         """
         while (holder := self._holder(Deadline.after(_READ_S, stop))) is not None:
             self._stood_by = holder
+            followed()
             stop.wait(min(_POLL_S, self._pace.interval_ms / 4000))
         now, due = self._clock(), self._others.due_at
         if due is None:

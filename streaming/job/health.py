@@ -1,0 +1,56 @@
+"""What the job says of itself to its supervisor: whether its loop runs, and how each cluster's query fares.
+
+A cluster whose query fails is a reason and no more, as long as another one's works: a restart would stop the others,
+and a rollout that waits for readiness would wait for a cluster that nobody here can mend. Where no query works, or
+none has worked yet, the job is not ready. It is live while its loop runs, whatever the queries do: they are started
+again one by one, and a JVM that is gone ends the process. A job that stands by for another one has no loop yet.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from streaming.health import Condition
+
+_STUCK_S: Final = 900.0
+"""The loop also maintains the lake, a piece at a time: the largest take minutes on a slow store. A loop that has not
+come around for so long hangs, and only a restart helps."""
+
+
+class JobHealth:
+    """Told by the job's loop and its queries, asked by other threads: every change is one assignment."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin: no query has started yet; `clock` is in seconds that only grow."""
+        self._clock = clock
+        self._beat_at: float | None = None
+        self._queries: dict[str, str | None] = {}
+
+    def beat(self) -> None:
+        """The loop has come around."""
+        self._beat_at = self._clock()
+
+    def report(self, cluster: str, trouble: str | None = None) -> None:
+        """A cluster's query works (None), or why it does not, in one sentence."""
+        self._queries = {**self._queries, cluster: trouble}
+
+    def forget(self, cluster: str) -> None:
+        """The cluster is not watched any more."""
+        self._queries = {name: trouble for name, trouble in self._queries.items() if name != cluster}
+
+    def live(self) -> Condition:
+        """Whether the loop runs."""
+        quiet = 0.0 if self._beat_at is None else self._clock() - self._beat_at
+        if quiet > _STUCK_S:
+            return Condition(False, (f"The job's loop has not come around for {quiet:.0f} s.",))
+        return Condition(True)
+
+    def ready(self) -> Condition:
+        """Whether at least one cluster's query works; each that does not is a reason."""
+        queries = self._queries
+        if not queries:
+            return Condition(False, ("No query has started yet: the job starts, or stands by for another one.",))
+        reasons = tuple(f"Cluster {name!r}: {trouble}" for name, trouble in sorted(queries.items()) if trouble)
+        return Condition(len(reasons) < len(queries), reasons)
