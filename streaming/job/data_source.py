@@ -86,6 +86,10 @@ class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """See `Planner.latest`."""
         return self._plans().latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
 
+    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802 - pyspark's name
+        """See `Planner.backlog`: Spark shows it in the batch's progress, and uses it for nothing else."""
+        return self._plans().backlog
+
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
         """See `Planner.available_now`."""
         self._plans().available_now()

@@ -59,7 +59,12 @@ _LOG = room_log(__name__)
 
 
 class Planner:
-    """Decides where batches end (`latest`), and what they read (`tasks`)."""
+    """Decides where batches end (`latest`), and what they read (`tasks`).
+
+    Attributes:
+        backlog: Rounds that the newest batch took, and that had closed and were left to later ones (`rounds_behind`; no
+            more than one look finds); None before the first look.
+    """
 
     def __init__(
         self,
@@ -85,6 +90,7 @@ class Planner:
         self._shorter_since: float | None = None
         self._outages = 0
         self._passed_over: str | None = None
+        self.backlog: dict[str, int] | None = None
         self._target: TopicEnds | None = None
 
     def available_now(self) -> None:
@@ -188,6 +194,7 @@ class Planner:
         self._learn_interval(records)
         most = MostRead(max_rounds or self._settings.max_rounds, self._settings.max_records, self._settings.max_bytes)
         batch = plan_batch(start, records, self._settings.cluster, most, follows)
+        self.backlog = {"rounds": 0, "rounds_behind": 0}
         if len(batch.rounds) < most.rounds and self._may_wait(batch):
             return start
         if batch.rounds:
@@ -199,6 +206,10 @@ class Planner:
             self._last_round = self._clock()
             self._rests = batch.rounds[-1].rests
             self._shorter_since = self._passed_over = None
+            behind = [
+                each for each in records if each.offset >= batch.end.rounds and each.closed(self._settings.cluster)
+            ]
+            self.backlog = {"rounds": len(batch.rounds), "rounds_behind": len(behind)}
             return named(batch.end, here)
         closed = [closed for record in records if (closed := record.closed(self._settings.cluster)) is not None]
         self._tell_passed_over(closed, follows)

@@ -16,6 +16,7 @@ from typing import Final
 from streaming.tables.schema.alerting import ALERT_DELIVERIES, ALERTS, MARKS, MUTES
 from streaming.tables.schema.cluster import CLUSTERS, GAPS, QUARANTINE, TOPICS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
+from streaming.tables.schema.itself import BATCHES
 from streaming.tables.schema.maintained import ADVICE, ADVICE_DAYS, GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import DAILY, HEARTBEAT, Column, Table
@@ -28,6 +29,7 @@ __all__ = [
     "FLEET_TABLES",
     "HEARTBEAT",
     "HISTORY_TABLES",
+    "ITSELF_TABLES",
     "NOTE_TABLES",
     "TABLES",
     "Column",
@@ -75,7 +77,18 @@ FLEET_TABLES: Final = (CLUSTERS,)
 NOTE_TABLES: Final = (MUTES, MARKS)
 """The tables that people write, by commands and by the API; the alerter creates them as well."""
 
-ALL_TABLES: Final = (*TABLES, *ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES, *NOTE_TABLES, *FLEET_TABLES)
+ITSELF_TABLES: Final = (BATCHES,)
+"""The tables that the job writes about itself, beside its batches: they are no rows of the core."""
+
+ALL_TABLES: Final = (
+    *TABLES,
+    *ALERT_TABLES,
+    *HISTORY_TABLES,
+    *ADVICE_TABLES,
+    *NOTE_TABLES,
+    *FLEET_TABLES,
+    *ITSELF_TABLES,
+)
 """Every table of a lake."""
 
 _BY_NAME = {table.name: table for table in ALL_TABLES}

@@ -38,6 +38,18 @@ def test_rounds_that_are_closed_make_a_batch(world: World) -> None:
     assert shares == {0: (0, 4, (1,)), 1: (0, 1, ())}
 
 
+def test_a_batch_is_told_with_the_rounds_that_it_took_and_those_that_it_left_behind(world: World) -> None:
+    assert world.planner.backlog is None
+    for _ in range(5):
+        world.round()
+        world.log(0, 1)
+    offsets, told = INITIAL, []
+    while (after := world.planner.latest(offsets, 2)) is not offsets:
+        told.append(world.planner.backlog)
+        offsets = after
+    assert told == [{"rounds": took, "rounds_behind": left} for took, left in ((2, 3), (2, 1), (1, 0))]
+
+
 def test_nothing_new_gives_back_the_very_start(world: World) -> None:
     world.round()
     end = world.planner.latest(INITIAL, None)
