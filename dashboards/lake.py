@@ -320,6 +320,8 @@ def _wanted(
         # Advice that holds has a row for each day; a day is looked at when the next one has come.
         "advice": timedelta(days=3),
         "rebalance_churn": past,
+        # While rounds come, a batch begins every minute, and its row is written a minute after it: more is an outage.
+        "batches": timedelta(hours=1),
     }
     found = {}
     for table in ALL_TABLES:

@@ -210,6 +210,7 @@ def _itself(view: View) -> Mapping[str, Any]:
     return {
         "rounds": shown,
         "pace": {row["cluster"]: row for row in view.rows("rounds_pace", since=since)},
+        "batches": {row["cluster"]: row for row in view.rows("batches", since=since)},
         "quiet": {name: _quiet(view, name) for name in silent(view.lake)},
         "alerters": alerters,
         "delay": None if signs is None else delay(signs.written),

@@ -182,6 +182,13 @@ class MadeLake:
             probe="probe-1", groups=len(self.groups), events=len(self.groups), log_partitions=50, held_partitions=0,
             log_records=100, elapsed_ms=(number - _FIRST_ROUND) * INTERVAL_S * 1000,
         )  # fmt: skip
+        put(
+            "batches", query_id="7e0b2f6a-0c1e-4f55-9c1b-6d2f4a3e9b10", batch=number - _FIRST_ROUND,
+            started_time=ms + 1_000, duration_ms=400 + number % 50, latest_offset_ms=12, query_planning_ms=9,
+            get_batch_ms=1, wal_commit_ms=25, add_batch_ms=330 + number % 50, commit_offsets_ms=21, rounds=1,
+            rounds_behind=2 if ago == 5 else 0, input_rows=4 + len(self.groups), written_rows=3 * len(self.groups),
+            state_rows=60 + len(self.groups), state_bytes=1_048_576,
+        )  # fmt: skip
 
     @staticmethod
     def _wrong(group: MadeGroup, actual: Mapping[tuple[str, int], int]) -> list[list[Any]]:

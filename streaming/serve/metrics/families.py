@@ -17,7 +17,10 @@ from streaming.serve.model import Snapshot
 _LEVELS: Final = {
     "build": Level.CLUSTER,
     "rounds": Level.CLUSTER,
+    "batches": Level.CLUSTER,
+    "batch_phases": Level.CLUSTER,
     "alerts": Level.CLUSTER,
+    "deliveries": Level.CLUSTER,
     "groups": Level.GROUP,
     "findings": Level.GROUP,
     "rebalances": Level.GROUP,
