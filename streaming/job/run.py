@@ -18,6 +18,7 @@ from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
 from streaming.job.checkpoint import PARTITIONS, REBUILD, broken_by_spark, clear_torn_start, is_local, refuse_lost
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
+from streaming.job.progress import BatchLog
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
@@ -147,6 +148,13 @@ def run(
         if plan is not None and not plan.done:
             write_gap(tables, settings.cluster, plan)
             lake = RebuildingLake(tables, settings.cluster, plan, lambda kept: write_plan(place, kept))
+        batches = BatchLog(tables, settings.cluster)
+
+        def written(number: int, rows: dict[str, int]) -> None:
+            batches.done(number, rows)
+            if done is not None:
+                done(number, rows)
+
         try:
             spark = session() if session else start_session([settings], f"evenkeel {settings.cluster}")
             query = start_query(
@@ -156,12 +164,14 @@ def run(
                 checkpoint=place,
                 plan=plan,
                 available_now=available_now,
-                done=done,
+                done=written,
                 hold=hold,
                 clusters=clusters,
             )
             _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
-            failure = _wait_for_the_end(query, stop or threading.Event(), hold)
+            failure = _wait_for_the_end(query, stop or threading.Event(), hold, batches)
+            batches.look(query)
+            batches.flush()
             if session is None:
                 spark.stop()
         except Exception as error:
@@ -200,11 +210,12 @@ def _plan_of(settings: Settings, checkpoint: str, *, rebuild_state: bool) -> Reb
     return plan
 
 
-def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) -> Exception | None:
+def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path, batches: BatchLog) -> Exception | None:
     """Wait until the query ends, or stop it when asked to; returns why it failed, None if it did not."""
     try:
         while query.isActive and not stop.is_set():
             query.awaitTermination(_POLL_S)
+            batches.look(query)
     except StreamingQueryException as failure:
         return cast("Exception", failure)
     failed: Exception | None = query.exception()
