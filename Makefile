@@ -49,6 +49,7 @@ lint: setup
 test: setup
 	@$(PYTHON) conf/setup.py browser
 	@$(PYTHON) conf/setup.py store
+	@$(if $(findstring not nightly,$(MARKS)),,$(PYTHON) conf/setup.py helm)
 	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ORDER) -m "$(MARKS)" --durations=25; tests=$$?; \
 	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \

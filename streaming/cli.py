@@ -133,7 +133,9 @@ def run(
 
 @app.command()
 def submit(
-    master: Annotated[str, typer.Option("--master", metavar="spark://HOST:PORT", help="The cluster's master.")],
+    master: Annotated[
+        str, typer.Option("--master", metavar="MASTER", help="spark://HOST:PORT, k8s://https://HOST:PORT or yarn.")
+    ],
     bootstrap: Bootstrap = None,
     lake: LakeOption = None,
     cluster: ClusterOption = None,

@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyspark
@@ -39,6 +40,8 @@ from streaming.spark import configured, jars_for
 PACKAGES = ("assignors", "streaming")
 """The packages of ours that executors need."""
 
+_HTTPS = 443
+
 _INSTALLED = Path(__file__).resolve().parents[2]
 _ENTRY = Path(__file__).with_name("entry.py")
 
@@ -56,7 +59,7 @@ def submit(
 
     Args:
         settings: All settings; they reach the driver by environment.
-        master: `spark://HOST:PORT`, or another master that spark-submit accepts.
+        master: `spark://HOST:PORT`, or another master that spark-submit accepts: `k8s://https://HOST:PORT`, `yarn`.
         python: Python of the executors; None for this one, at this path on every node.
         checkpoint: Place of the checkpoint; None for the settings' own.
         arguments: More arguments of the job (`python -m streaming.job --help`).
@@ -92,7 +95,7 @@ def submit(
             # Our configuration, and beside it the rest of the cluster's own.
             *("--properties-file", str(shipped("spark-defaults.conf")), "--load-spark-defaults"),
             # Instead of the loopback of a job without a cluster: executors connect to the driver.
-            *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
+            *("--conf", f"spark.driver.host={_own_host(master)}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
             *(word for name, value in SAFE_PATH.items() for word in ("--conf", f"spark.executorEnv.{name}={value}")),
             *("--py-files", str(packages)),
             *_jars(settings, place, configured(shlex.join(more), environment["SPARK_CONF_DIR"])),
@@ -126,6 +129,20 @@ def _jars(settings: Settings, checkpoint: str, configuration: str) -> list[str]:
     if jars:
         return ["--jars", jars]
     return []
+
+
+def _own_host(master: str) -> str:
+    """This machine's name for executors; for those on Kubernetes, where no pod's name is resolved, its address."""
+    server = urlsplit(master.removeprefix("k8s://"))
+    if not master.startswith("k8s://") or server.hostname is None:
+        return socket.getfqdn()
+    # Nothing is sent: it only says which of its addresses this machine would use.
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as towards:
+            towards.connect((server.hostname, server.port or _HTTPS))
+            return str(towards.getsockname()[0])
+    except OSError:
+        return socket.getfqdn()  # spark-submit itself says that the server cannot be reached
 
 
 def _spark_home() -> Path:

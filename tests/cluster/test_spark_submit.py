@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,18 @@ def test_jars_go_along_for_a_checkpoint_on_s3_alone(checkpoint: str, configurati
     settings = Settings(lake="s3://b/lake", job=JobSettings(writer="spark"))
     expected = ["--jars", jars_for("", with_delta=False, with_s3a=True)] if taken else []
     assert spark_submit._jars(settings, checkpoint, configuration) == expected
+
+
+@pytest.mark.parametrize(
+    ("master", "host"),
+    [
+        ("spark://nowhere:7077", socket.getfqdn()),
+        ("yarn", socket.getfqdn()),
+        # From a pod the API server is reached by the pod's address; the loopback stands for both here.
+        ("k8s://https://127.0.0.1:6443", "127.0.0.1"),
+        ("k8s://https://127.0.0.1", "127.0.0.1"),
+        ("k8s://https://nowhere.invalid:6443", socket.getfqdn()),
+    ],
+)
+def test_executors_in_pods_reach_the_driver_by_its_address_and_others_by_its_name(master: str, host: str) -> None:
+    assert spark_submit._own_host(master) == host

@@ -1,0 +1,372 @@
+"""The Helm chart: what it renders is valid, and its configuration is read as Evenkeel reads it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import SecretStr
+
+from streaming.config import Settings, load_fleet
+from streaming.places import cache_folder
+
+pytestmark = [pytest.mark.nightly, pytest.mark.turn(5)]
+
+_CHART = Path(__file__).resolve().parents[2] / "conf" / "deploy" / "helm" / "evenkeel"
+_KUBERNETES = "1.37"
+
+_THREE: dict[str, Any] = {
+    "clusters": [
+        {
+            "name": "orders",
+            "settings": {
+                "kafka": {
+                    "bootstrap_servers": "orders:9092",
+                    "security_protocol": "SASL_SSL",
+                    "sasl_mechanism": "SCRAM-SHA-512",
+                    "sasl_username": "evenkeel",
+                    "client": {"receive_buffer_bytes": 65536},
+                },
+                "probe": {"interval_ms": 5000, "retention_ms": 259_200_000},
+                "strategies": [{"groups": "/^pay-/", "strategy": "cooperative-sticky"}],
+            },
+            "secrets": {"kafka.sasl_password": {"name": "orders-login", "key": "password"}},
+        },
+        {"name": "EU_west", "settings": {"offsets_log": "admin", "kafka": {"bootstrap_servers": "eu:9092"}}},
+        {
+            "name": "rocket",
+            "settings": {"rocketmq": "ns1:9876;ns2:9876", "bus": {"bootstrap_servers": "orders:9092"}},
+        },
+    ],
+    "settings": {
+        "maintenance": {"keep_days": {"lag": 20}},
+        "owners": [{"team": "pay", "groups": ["/^pay'\"\\d/"]}],
+        "serve": {"past_hours": 12.5},
+        "alerts": {"routes": [{"severities": ["critical"], "targets": ["oncall"]}]},
+    },
+    "secretFiles": "evenkeel-files",
+}
+
+_CASES: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "three clusters": _THREE,
+    "an object store": {"lake": {"uri": "s3://bucket/lake", "credentials": "aws"}},
+    "an object store for checkpoints too": {"lake": {"uri": "s3://bucket/lake", "checkpoints": "s3://bucket/state/"}},
+    "a volume of many nodes": {"lake": {"volume": {"accessMode": "ReadWriteMany"}}, "server": {"replicas": 3}},
+    "a claim that exists": {"lake": {"volume": {"existingClaim": "lake"}}},
+    "everything around the page": {
+        "settings": {"serve": {"path": "/monitoring/evenkeel/", "hosts": ["evenkeel.example.org"]}},
+        "rules": "rules: []\n",
+        "server": {
+            "secrets": {
+                "serve.token": {"name": "page", "key": "token"},
+                "alerts.targets.ops": {"name": "page", "key": "ops"},
+            },
+            "secretFiles": "targets",
+        },
+        "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls"},
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "networkPolicy": {
+            "enabled": True,
+            "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}],
+            "egress": [{"ports": [{"port": 9092}]}],
+        },
+        "imagePullSecrets": [{"name": "registry"}],
+        "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/evenkeel"}},
+        "podAnnotations": {"team": "kafka"},
+    },
+}
+
+Manifest = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def helm() -> Path:
+    program = next(iter(sorted(cache_folder().glob("helm-v*"))), None)
+    if program is None:
+        pytest.skip("Helm was not built: python3 conf/setup.py helm")
+    return program
+
+
+@pytest.fixture(params=_CASES.values(), ids=_CASES.keys())
+def values(request: pytest.FixtureRequest) -> dict[str, Any]:
+    found: dict[str, Any] = request.param
+    return found
+
+
+def _helm(program: Path, command: str, values: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
+    words = {
+        "lint": ["lint", "--strict", _CHART],
+        "template": ["template", "prod", _CHART, "--kube-version", _KUBERNETES],
+    }
+    given = json.dumps(values)  # JSON is YAML
+    return subprocess.run(
+        [program, *words[command], "--values", "-"], input=given, capture_output=True, text=True, check=False
+    )
+
+
+def _text(program: Path, values: Mapping[str, Any]) -> str:
+    done = _helm(program, "template", values)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _manifests(program: Path, values: Mapping[str, Any]) -> list[Manifest]:
+    return [one for one in yaml.safe_load_all(_text(program, values)) if one]
+
+
+def _of_kind(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
+    return {one["metadata"]["name"]: one for one in manifests if one["kind"] == kind}
+
+
+def _pods(manifests: list[Manifest]) -> dict[str, Manifest]:
+    """The pod templates of all Deployments, by their names."""
+    return {name: one["spec"]["template"] for name, one in _of_kind(manifests, "Deployment").items()}
+
+
+def _environment(template: Manifest) -> dict[str, str]:
+    """Variables of a pod's container; what comes from elsewhere has a value too."""
+    (container,) = template["spec"]["containers"]
+    return {one["name"]: one.get("value", "json://somewhere") for one in container["env"]}
+
+
+def _selected(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    return selector.items() <= labels.items()
+
+
+def _file(manifests: list[Manifest], folder: Path) -> Path:
+    (config,) = _of_kind(manifests, "ConfigMap").values()
+    path = folder / "evenkeel.toml"
+    path.write_text(config["data"]["evenkeel.toml"], encoding="utf-8")
+    return path
+
+
+def test_helm_finds_nothing_wrong(helm: Path, values: dict[str, Any]) -> None:
+    done = _helm(helm, "lint", values)
+    assert done.returncode == 0, done.stdout
+
+
+def test_manifests_fit_kubernetes_schemas(helm: Path, values: dict[str, Any], tmp_path: Path) -> None:
+    validate = cache_folder() / "deploy-checks" / "bin" / "kubernetes-validate"
+    if not validate.exists():
+        pytest.skip("kubernetes-validate was not installed: python3 conf/setup.py helm")
+    rendered = tmp_path / "rendered.yaml"
+    rendered.write_text(_text(helm, values), encoding="utf-8")
+    done = subprocess.run(
+        [validate, "-k", _KUBERNETES, "--strict", rendered], capture_output=True, text=True, check=False
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert said.count(" passed for resource ") == sum(
+        one["kind"] != "ServiceMonitor" for one in yaml.safe_load_all(rendered.read_text("utf-8")) if one
+    )
+
+
+def test_each_pod_reads_the_clusters_from_file_and_environment(
+    helm: Path, values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifests = _manifests(helm, values)
+    path = _file(manifests, tmp_path)
+    names = {one["name"] for one in values.get("clusters", [{"name": "default"}])}
+    watched = set()
+    for template in _pods(manifests).values():
+        with monkeypatch.context() as patch:
+            for name, value in _environment(template).items():
+                patch.setenv(name, value)
+            patch.setenv("EVENKEEL_CONFIG", str(path))
+            fleet = load_fleet()
+        found = {settings.cluster for settings in fleet}
+        if template["metadata"]["labels"]["app.kubernetes.io/component"] == "probe":
+            watched |= found
+            assert len(found) == 1
+        else:
+            assert found == names
+    assert watched == names
+
+
+def test_settings_arrive_as_they_were_given(helm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifests = _manifests(helm, _THREE)
+    monkeypatch.setenv("EVENKEEL_CONFIG", str(_file(manifests, tmp_path)))
+    for name, value in _environment(_pods(manifests)["prod-evenkeel-job"]).items():
+        if "SASL_PASSWORD" in name:
+            monkeypatch.setenv(name, value)
+    orders, europe, rocket = load_fleet()
+    assert orders.kafka.bootstrap_servers == "orders:9092"
+    assert orders.kafka.sasl_password is not None
+    assert orders.kafka.sasl_password.get_secret_value() == "json://somewhere"
+    # (A socket option takes no 65536.0.)
+    assert type(orders.kafka.client["receive_buffer_bytes"]) is int
+    assert (orders.probe.interval_ms, orders.probe.retention_ms) == (5000, 259_200_000)
+    assert orders.strategies[0].strategy == "cooperative-sticky"
+    assert (europe.offsets_log, europe.kafka.sasl_password) == ("admin", None)
+    assert rocket.rocketmq is not None
+    assert rocket.bus is not None
+    for settings in (orders, europe, rocket):
+        assert settings.lake == "/var/lib/evenkeel/lake"
+        assert settings.maintenance.keep_days == {"lag": 20}
+        assert settings.owners[0].groups == ("/^pay'\"\\d/",)
+        assert settings.serve.past_hours == 12.5
+
+
+def test_selectors_find_the_pods_that_are_meant_and_no_others(helm: Path, values: dict[str, Any]) -> None:
+    manifests = _manifests(helm, values)
+    labels = {name: template["metadata"]["labels"] for name, template in _pods(manifests).items()}
+    for name, one in _of_kind(manifests, "Deployment").items():
+        selector = one["spec"]["selector"]["matchLabels"]
+        assert [other for other in labels if _selected(selector, labels[other])] == [name]
+    for name, one in _of_kind(manifests, "PodDisruptionBudget").items():
+        selector = one["spec"]["selector"]["matchLabels"]
+        assert [other for other in labels if _selected(selector, labels[other])] == [name]
+    (service,) = _of_kind(manifests, "Service").values()
+    assert [name for name in labels if _selected(service["spec"]["selector"], labels[name])] == ["prod-evenkeel-server"]
+    for monitor in _of_kind(manifests, "ServiceMonitor").values():
+        assert _selected(monitor["spec"]["selector"]["matchLabels"], service["metadata"]["labels"])
+        assert [one["port"] for one in monitor["spec"]["endpoints"]] == [service["spec"]["ports"][0]["name"]]
+    for policy in _of_kind(manifests, "NetworkPolicy").values():
+        selector = policy["spec"]["podSelector"]["matchLabels"]
+        reached = {name for name in labels if _selected(selector, labels[name])}
+        assert reached == ({"prod-evenkeel-server"} if policy["spec"].get("ingress") else set(labels))
+
+
+def test_pods_are_not_root_write_only_to_mounts_and_run_the_version_of_the_chart(
+    helm: Path, values: dict[str, Any]
+) -> None:
+    version = yaml.safe_load((_CHART / "Chart.yaml").read_text(encoding="utf-8"))["appVersion"]
+    for template in _pods(_manifests(helm, values)).values():
+        spec = template["spec"]
+        (container,) = spec["containers"]
+        assert container["image"] == f"evenkeel:{version}"
+        assert spec["securityContext"]["runAsNonRoot"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert not spec["automountServiceAccountToken"]
+        mounts = {one["name"] for one in container["volumeMounts"]}
+        assert mounts == {one["name"] for one in spec["volumes"]} >= {"tmp", "config"}
+
+
+def test_a_probe_has_the_secrets_of_its_cluster_alone_and_the_server_has_none_of_them(helm: Path) -> None:
+    having = {
+        name
+        for name, template in _pods(_manifests(helm, _THREE)).items()
+        if "EVENKEEL_CLUSTERS__ORDERS__KAFKA__SASL_PASSWORD" in _environment(template)
+    }
+    assert having == {"prod-evenkeel-job", "prod-evenkeel-probe-orders"}
+
+
+def test_a_change_of_one_cluster_replaces_its_probes_and_no_other_pod(helm: Path) -> None:
+    before = _pods(_manifests(helm, _THREE))
+    changed = json.loads(json.dumps(_THREE))
+    changed["clusters"][1]["settings"]["kafka"]["bootstrap_servers"] = "europe:9092"
+    changed["clusters"].append({"name": "new", "settings": {}})
+    # Probes read strategies again by themselves.
+    changed["clusters"][0]["settings"]["strategies"] = []
+    after = _pods(_manifests(helm, changed))
+    assert after.keys() - before.keys() == {"prod-evenkeel-probe-new"}
+    assert {name for name in before if before[name] != after[name]} == {"prod-evenkeel-probe-eu-west"}
+
+
+def test_job_and_server_share_a_node_exactly_where_one_node_mounts_their_volume(helm: Path) -> None:
+    def bound(values: dict[str, Any]) -> set[str]:
+        pods = _pods(_manifests(helm, values))
+        found = set()
+        for name, template in pods.items():
+            for term in (
+                template["spec"]
+                .get("affinity", {})
+                .get("podAffinity", {})
+                .get("requiredDuringSchedulingIgnoredDuringExecution", [])
+            ):
+                # Of the first pod nobody is there to follow: Kubernetes lets it through where it matches itself.
+                assert _selected(term["labelSelector"]["matchLabels"], template["metadata"]["labels"])
+                found.add(name)
+        return found
+
+    assert bound({}) == {"prod-evenkeel-job", "prod-evenkeel-server"}
+    assert bound(_CASES["a volume of many nodes"]) == set()
+    assert bound(_CASES["an object store"]) == set()
+
+
+def test_with_an_object_store_the_job_alone_has_a_volume_and_each_cluster_a_checkpoint(
+    helm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifests = _manifests(helm, {**_THREE, "lake": {"uri": "s3://bucket/lake"}})
+    claims = _claims(manifests)
+    assert claims == {"prod-evenkeel-job": {"prod-evenkeel-checkpoints"}}
+    assert set(_of_kind(manifests, "PersistentVolumeClaim")) == {"prod-evenkeel-checkpoints"}
+    monkeypatch.setenv("EVENKEEL_CONFIG", str(_file(manifests, tmp_path)))
+    assert [(settings.lake, settings.job.checkpoint) for settings in load_fleet()] == [
+        ("s3://bucket/lake", f"/var/lib/evenkeel/checkpoints/{name}") for name in ("orders", "EU_west", "rocket")
+    ]
+    manifests = _manifests(helm, {"lake": {"uri": "s3://bucket/lake", "checkpoints": "s3://bucket/state/"}})
+    assert _claims(manifests) == {}
+    _file(manifests, tmp_path)
+    assert load_fleet()[0].job.checkpoint == "s3://bucket/state/default"
+
+
+def _claims(manifests: list[Manifest]) -> dict[str, set[str]]:
+    claims = {
+        name: {one["persistentVolumeClaim"]["claimName"] for one in template["spec"]["volumes"] if len(one) > 1
+               and "persistentVolumeClaim" in one}
+        for name, template in _pods(manifests).items()
+    }  # fmt: skip
+    return {name: found for name, found in claims.items() if found}
+
+
+def test_the_ingress_has_the_path_of_the_page(helm: Path) -> None:
+    manifests = _manifests(helm, _CASES["everything around the page"])
+    (ingress,) = _of_kind(manifests, "Ingress").values()
+    (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
+    assert (path["path"], path["pathType"]) == ("/monitoring/evenkeel", "Prefix")
+    assert path["backend"]["service"]["name"] in _of_kind(manifests, "Service")
+
+
+def test_one_job_works_and_its_successor_starts_when_it_has_ended(helm: Path, values: dict[str, Any]) -> None:
+    job = _of_kind(_manifests(helm, values), "Deployment")["prod-evenkeel-job"]
+    assert (job["spec"]["replicas"], job["spec"]["strategy"]) == (1, {"type": "Recreate"})
+
+
+def _secrets(model: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Paths of all secrets of the settings."""
+    for name, field in model.model_fields.items():
+        kinds = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        for kind in kinds:
+            if kind is SecretStr:
+                yield (*path, name)
+            elif hasattr(kind, "model_fields"):
+                yield from _secrets(kind, (*path, name))
+
+
+def test_a_secret_among_the_settings_is_refused(helm: Path) -> None:
+    places = [path for path in _secrets(Settings) if path[0] != "rocketmq"]
+    assert ("kafka", "sasl_password") in places
+    assert ("serve", "token") in places
+    for section, name in [*places, ("rocketmq", "secret_key"), ("alerts", "targets")]:
+        given: dict[str, Any] = {section: {name: {"ops": "hidden"} if name == "targets" else "hidden"}}
+        values: dict[str, Any] = {"settings": given}
+        if section in {"kafka", "rocketmq"}:
+            values = {"clusters": [{"name": "a", "settings": given}]}
+        done = _helm(helm, "template", values)
+        assert done.returncode == 1, (section, name)
+        assert "would be in a ConfigMap" in done.stderr
+        assert "hidden" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"clusters": [{"name": "a.b"}, {"name": "A-b"}]}, "have one name in Kubernetes"),
+        ({"clusters": []}, "minItems"),
+        ({"settings": {"lake": "s3://bucket/lake"}}, "settings.lake has another place"),
+        ({"lake": {"volume": {"accessMode": "ReadWriteOncePod"}}}, "accessMode"),
+        ({"sever": {"replicas": 2}}, "sever"),
+        ({"probe": {"replicas": 0}}, "probe"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(helm: Path, values: dict[str, Any], why: str) -> None:
+    done = _helm(helm, "template", values)
+    assert done.returncode == 1
+    assert why in done.stderr
