@@ -9,17 +9,19 @@ import sys
 import sysconfig
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
 import pyspark
 
 from streaming.java import find_java
 from streaming.process import GuardedProcess
 from tests.short_lived import SHORT_LIVED
 
-__all__ = ["StandaloneCluster", "python_without_evenkeel"]
+__all__ = ["StandaloneCluster", "kill_tree", "python_without_evenkeel"]
 
 _PATIENCE_S = 60.0
 
@@ -39,6 +41,7 @@ class StandaloneCluster:
         self._workers = workers
         self._of_each = ("--cores", str(cores), "--memory", memory)
         self._processes: list[GuardedProcess] = []
+        self._worker_processes: list[GuardedProcess] = []
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True)
@@ -47,6 +50,7 @@ class StandaloneCluster:
         for number in range(self._workers):
             name, of_it = f"worker-{number}", [*self._of_each, "--work-dir", str(self.work)]
             self._start(name, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *of_it, self.master)
+            self._worker_processes.append(self._processes[-1])
             self._told(name, "(Successfully registered) with master")
         return self
 
@@ -55,6 +59,10 @@ class StandaloneCluster:
     ) -> None:
         for process in reversed(self._processes):
             process.stop(10)
+
+    def kill_worker(self, number: int) -> None:
+        """Kill a worker and its executors with SIGKILL, as when its machine is lost."""
+        kill_tree(self._worker_processes[number].pid)
 
     def _start(self, name: str, main: str, *arguments: str) -> None:
         # As on another machine: without our variables, and those of this process's Spark, in the environment.
@@ -89,6 +97,14 @@ class StandaloneCluster:
             assert self._processes[-1].poll() is None, log.read_text("utf-8", "replace")
             pause.wait(0.1)
         return found[1]
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process and all that it has started."""
+    process = psutil.Process(pid)
+    for one in [process, *process.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):  # it ended with its parent
+            one.kill()
 
 
 def python_without_evenkeel(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The same job on a cluster: a real master, a real worker, and `evenkeel submit`."""
+"""The same job on a cluster: a real master, real workers, and `evenkeel submit`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from deltalake import DeltaTable
 
-from streaming.config import Writer, checkpoint_of
+from streaming.config import Settings, Writer, checkpoint_of
 from streaming.process import GuardedProcess
 from streaming.tables import LakeReader
 from tests.e2e.conftest import UNDISTURBED_ROUNDS, Recorded
 from tests.e2e.lakes import contents, differences
 from tests.e2e.recording import environment_of, settings_for
-from tests.e2e.standalone import StandaloneCluster, python_without_evenkeel
+from tests.e2e.standalone import StandaloneCluster, kill_tree, python_without_evenkeel
 from tests.short_lived import SHORT_LIVED
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(5)]
@@ -48,26 +50,7 @@ def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_t
     newest = LakeReader(recorded.lake).rows(_NEWEST)
     output = tmp_path / "output"
     with StandaloneCluster(tmp_path / "cluster") as cluster:
-        # (This machine's name may resolve to an address that the executors cannot reach.)
-        here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
-        here += ["--conf", f"spark.executor.extraJavaOptions={' '.join(SHORT_LIVED)}"]
-        command = [
-            "submit",
-            *["--rebuild-state"] * is_lost,
-            "--master",
-            cluster.master,
-            "--python",
-            str(python),
-            "--",
-            *here,
-        ]
-        submitted = GuardedProcess(
-            [sys.executable, "-c", "from streaming.cli import main; main()", *command],
-            log=output,
-            cwd=tmp_path,
-            # (Joined files are named as those of tasks.)
-            environment=environment_of(settings, tmp_path) | {"EVENKEEL_MAINTENANCE__IN_JOB": "false"},
-        )
+        submitted = _submit(settings, tmp_path, cluster, python, output, *["--rebuild-state"] * is_lost)
         reader = LakeReader(tmp_path / "lake")
         deadline = time.monotonic() + _PATIENCE_S
         pause = threading.Event()
@@ -85,3 +68,79 @@ def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_t
     # (delta-rs itself would name them otherwise.)
     by_tasks = [".zstd." in uri for uri in DeltaTable(str(tmp_path / "lake" / "lag")).file_uris()]
     assert set(by_tasks) == {writer == "spark"}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_a_lost_worker_and_a_killed_driver_change_no_row(recorded: Recorded, tmp_path: Path) -> None:
+    python = python_without_evenkeel(tmp_path / "python")
+    # Some five batches.
+    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=12)
+    checkpoint = Path(checkpoint_of(settings))
+    newest = LakeReader(recorded.lake).rows(_NEWEST)
+    first, second = tmp_path / "first", tmp_path / "second"
+    with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster:
+        submitted = _submit(settings, tmp_path, cluster, python, first)
+        _await(lambda: _begun(checkpoint) >= 1, submitted, first)
+        cluster.kill_worker(1)
+        lost_in = _begun(checkpoint)
+        # A later batch: the tasks of the one that was running were tried again on the other worker.
+        _await(lambda: _begun(checkpoint) > lost_in, submitted, first)
+        kill_tree(_driver(submitted))
+        killed_in = _begun(checkpoint)
+        assert submitted.wait(_PATIENCE_S) != 0
+        assert LakeReader(tmp_path / "lake").rows(_NEWEST) != newest  # it was not done
+        submitted = _submit(settings, tmp_path, cluster, python, second)
+        reader = LakeReader(tmp_path / "lake")
+
+        def is_done() -> bool:
+            reader.refresh()
+            return reader.rows(_NEWEST) == newest
+
+        _await(is_done, submitted, second)
+        code = submitted.stop(60)
+    assert code == 0, second.read_text("utf-8", "replace")[-5000:]
+    assert killed_in > lost_in >= 1
+    assert "Lost executor" in first.read_text("utf-8", "replace")
+    assert differences(contents(tmp_path / "lake"), contents(recorded.lake)) == {}
+
+
+def _submit(
+    settings: Settings, folder: Path, cluster: StandaloneCluster, python: Path, output: Path, *arguments: str
+) -> GuardedProcess:
+    # (This machine's name may resolve to an address that the executors cannot reach.)
+    here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
+    here += ["--conf", f"spark.executor.extraJavaOptions={' '.join(SHORT_LIVED)}"]
+    command = ["submit", *arguments, "--master", cluster.master, "--python", str(python), "--", *here]
+    return GuardedProcess(
+        [sys.executable, "-c", "from streaming.cli import main; main()", *command],
+        log=output,
+        cwd=folder,
+        # (Joined files are named as those of tasks.)
+        environment=environment_of(settings, folder) | {"EVENKEEL_MAINTENANCE__IN_JOB": "false"},
+    )
+
+
+def _begun(checkpoint: Path) -> int:
+    """The batch that runs: it is planned and not done; -1 when none is."""
+    planned, done = (
+        {int(file.name) for file in (checkpoint / folder).glob("[0-9]*")} for folder in ("offsets", "commits")
+    )
+    return max(planned - done, default=-1)
+
+
+def _driver(submitted: GuardedProcess) -> int:
+    """Process id of spark-submit's JVM, above the Python of the driver."""
+    for process in psutil.Process(submitted.pid).children(recursive=True):
+        if "org.apache.spark.deploy.SparkSubmit" in process.cmdline():
+            return process.pid
+    pytest.fail("there is no driver")
+
+
+def _await(condition: Callable[[], bool], submitted: GuardedProcess, output: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    pause = threading.Event()
+    while not condition():
+        assert submitted.poll() is None, output.read_text("utf-8", "replace")[-5000:]
+        assert time.monotonic() < deadline, output.read_text("utf-8", "replace")[-5000:]
+        pause.wait(0.05)
