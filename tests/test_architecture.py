@@ -387,8 +387,8 @@ def test_the_pure_rooms_load_no_engine_and_no_client(package: str) -> None:
 def test_no_test_folder_stands_for_a_package_that_is_not_there() -> None:
     packages = {path.parent.name for path in modules()} | {path.stem for path in modules()}
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
-    # (Named after their subject: whole runs, the real classes, real groups' members; and the benchmarks.)
-    assert folders <= packages | {"benchmarks", "e2e", "mutants", "oracle", "real_groups"}
+    # (Named after their subject: files that deploy, whole runs, real classes, real groups' members; and benchmarks.)
+    assert folders <= packages | {"benchmarks", "deploy", "e2e", "mutants", "oracle", "real_groups"}
 
 
 def test_no_test_counts_on_another_modules_tests_for_its_helpers() -> None:
