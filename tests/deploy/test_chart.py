@@ -177,8 +177,7 @@ def test_each_pod_reads_the_clusters_from_file_and_environment(
     for template in _pods(manifests).values():
         with monkeypatch.context() as patch:
             for name, value in _environment(template).items():
-                if not name.endswith("__HEALTH"):
-                    patch.setenv(name, value)
+                patch.setenv(name, value)
             patch.setenv("EVENKEEL_CONFIG", str(path))
             fleet = load_fleet()
         found = {settings.cluster for settings in fleet}
