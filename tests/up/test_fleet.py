@@ -1,0 +1,130 @@
+"""`evenkeel up` with several clusters: two of a real broker, one that is not there, one with a poisoned checkpoint."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient
+
+from streaming.demo.ports import free_port
+from streaming.tables import LakeReader
+from tests.probe.witness import Cluster
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900)]
+
+_PATIENCE_S = 240.0
+
+
+class _Fleet:
+    """A settings file, its lake, and an `up` over it."""
+
+    def __init__(self, folder: Path, bootstrap: str, unique: str) -> None:
+        self._file, self._bootstrap, self._unique = folder / "evenkeel.toml", bootstrap, unique
+        self._page, self._dead = free_port(), free_port()
+        self.lake, self.log = folder / "lake", folder / "output"
+        self.reader = LakeReader(self.lake)
+
+    def write(self, *names: str) -> None:
+        """Write the file with these clusters, all of them the one broker; "dead" is nowhere."""
+        text = f'lake = "{self.lake}"\n[probe]\ninterval_ms = 1_000\n[serve]\nlisten = "127.0.0.1:{self._page}"\n'
+        for name in names:
+            address = f"127.0.0.1:{self._dead}" if name == "dead" else self._bootstrap
+            topics = "\n".join(f'{kind}_topic = "{self._unique}.{name}.{kind}"' for kind in ("events", "rounds"))
+            text += f'[[clusters]]\nname = "{name}"\n[clusters.kafka]\nbootstrap_servers = "{address}"\n'
+            text += f"[clusters.probe]\n{topics}\n"
+        new = self._file.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self._file)
+
+    @contextmanager
+    def up(self) -> Iterator[psutil.Process]:
+        """Run `evenkeel up` until the end of the block."""
+        environment = os.environ | {"EVENKEEL_CONFIG": str(self._file)}
+        with self.log.open("ab") as output:
+            running = subprocess.Popen(
+                [Path(sys.executable).with_name("evenkeel"), "up"], env=environment, stdout=output, stderr=output
+            )
+        try:
+            yield psutil.Process(running.pid)
+            running.terminate()
+            assert running.wait(_PATIENCE_S) == 0
+        finally:
+            running.kill()
+            running.wait()
+
+    def newest(self, cluster: str) -> int:
+        """Number of the cluster's newest round; -1 before the first."""
+        self.reader.refresh()
+        if not (self.lake / "rounds").exists():
+            return -1
+        [row] = self.reader.rows("SELECT coalesce(max(round), -1) AS n FROM rounds WHERE cluster = ?", [cluster])
+        return int(row["n"])
+
+    def wait(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait until something is so."""
+        end = time.monotonic() + _PATIENCE_S
+        while not is_so():
+            assert time.monotonic() < end, f"not {what}:\n{self.log.read_text('utf-8')[-4_000:]}"
+            time.sleep(0.25)
+
+    def wait_for_rounds(self, cluster: str, more: int = 1) -> None:
+        """Wait until rows of more rounds have come."""
+        goal = self.newest(cluster) + more
+        self.wait(lambda: self.newest(cluster) >= goal, f"{more} rounds of {cluster}")
+
+
+def _probe_of(up: psutil.Process, cluster: str) -> int:
+    [found] = [
+        child.pid
+        for child in up.children(recursive=True)
+        if child.cmdline()[1:] == ["-m", "streaming.probe"] and child.environ()["EVENKEEL_CLUSTER"] == cluster
+    ]
+    return found
+
+
+def _jobs_of(up: psutil.Process) -> set[int]:
+    return {
+        child.pid
+        for child in up.children(recursive=True)
+        if child.cmdline()[1:] == ["-m", "streaming.job"] or child.name() == "java"
+    }
+
+
+def test_a_cluster_that_is_away_or_poisoned_changes_nothing_in_the_others_and_the_file_is_followed(
+    tmp_path: Path, bootstrap: str, unique: str
+) -> None:
+    fleet = _Fleet(tmp_path, bootstrap, unique)
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        witness = Cluster(bootstrap, unique, admin)
+        witness.commit("group", witness.topic(), [0])
+    fleet.write("well", "ill", "dead")
+    with fleet.up():
+        fleet.wait_for_rounds("well")
+        fleet.wait_for_rounds("ill")
+    before = fleet.newest("ill")
+    poisoned = [path for path in (fleet.lake / "_checkpoints" / "ill" / "state").rglob("*") if path.is_file()]
+    for path in poisoned:
+        path.write_bytes(b"poison")
+    with fleet.up() as up:
+        fleet.wait_for_rounds("well", 10)
+        fleet.wait(lambda: "cluster ill: " in fleet.log.read_text("utf-8"), "told of the poisoned one")
+        job, probe = _jobs_of(up), _probe_of(up, "well")
+        fleet.wait_for_rounds("well", 5)
+        assert fleet.newest("ill") == before
+        # The ill one goes, a new one comes: nobody else starts again.
+        fleet.write("well", "new", "dead")
+        fleet.wait_for_rounds("new", 3)
+        fleet.wait_for_rounds("well", 3)
+        assert (_jobs_of(up), _probe_of(up, "well")) == (job, probe)
+        assert not any(child.environ().get("EVENKEEL_CLUSTER") == "ill" for child in up.children(recursive=True))
+    log = fleet.log.read_text("utf-8")
+    assert "Its query starts again in" in log
+    assert "cluster ill is watched no more: it is not in the settings file" in log
