@@ -71,6 +71,23 @@ def _evenkeel(
 
 
 @app.command()
+def init(
+    bootstrap: Annotated[
+        str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="Brokers of the Kafka cluster.")
+    ] = None,
+    rocketmq: RocketMQ = None,
+    cluster: Annotated[str, typer.Option("--cluster", help="Name of the cluster in the tables.")] = "default",
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="File to write; it must not be there yet.")
+    ] = Path("evenkeel.toml"),
+) -> None:
+    """Write a short file of settings for one cluster, and try it (docs/tools.md)."""
+    from streaming.doctor import write_first_settings  # noqa: PLC0415
+
+    raise typer.Exit(write_first_settings(output, bootstrap, rocketmq, cluster, _console()))
+
+
+@app.command()
 def up(
     bootstrap: Bootstrap = None,
     rocketmq: RocketMQ = None,

@@ -8,6 +8,7 @@ _MEMBERS: Final = '"members": {"a": {"topics": ["t"]}, "b": {"topics": ["t"]}}'
 _GROUP: Final = '{"strategy": "range", "partitions_per_topic": {"t": 3}, ' + _MEMBERS
 
 EXAMPLES: Final = {
+    "init": "evenkeel init --bootstrap kafka-1:9092",
     "up": "evenkeel up --bootstrap kafka-1:9092 --lake /var/lib/evenkeel/lake",
     "demo": "evenkeel demo --seconds 180",
     "run": "evenkeel run --bootstrap kafka-1:9092 --available-now",

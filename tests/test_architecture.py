@@ -151,8 +151,8 @@ ROOMS = {
     ),
     "streaming.doctor": room(
         "rich",
-        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.probe "
-        "streaming.process streaming.tables streaming.terminal",
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.places "
+        "streaming.probe streaming.process streaming.tables streaming.terminal",
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",

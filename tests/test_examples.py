@@ -18,8 +18,8 @@ from tests.dashboards.made_lake import MadeGroup, MadeLake
 
 COMMANDS: Any = typer.main.get_command(app)
 
-# They need a cluster, or run until they are stopped; tests/up, tests/serve, tests/demo and others start them.
-SERVERS = frozenset({"up", "demo", "run", "submit", "probe", "serve"})
+# They need a cluster, or run until they are stopped; tests/doctor, tests/up, tests/serve and others start them.
+SERVERS = frozenset({"init", "up", "demo", "run", "submit", "probe", "serve"})
 
 # There is no cluster here, which it says.
 WRONG = {"doctor": 2}
