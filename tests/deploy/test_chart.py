@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
+from streaming.cli import app
 from streaming.config import Settings, load_fleet
+from streaming.health import LIVE, READY
 from streaming.places import cache_folder
 
 pytestmark = [pytest.mark.nightly, pytest.mark.turn(5)]
@@ -110,10 +113,15 @@ def _helm(program: Path, command: str, values: Mapping[str, Any]) -> subprocess.
     )
 
 
-def _text(program: Path, values: Mapping[str, Any]) -> str:
-    done = _helm(program, "template", values)
+@cache
+def _rendered(program: Path, values: str) -> str:
+    done = _helm(program, "template", json.loads(values))
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def _text(program: Path, values: Mapping[str, Any]) -> str:
+    return _rendered(program, json.dumps(values))
 
 
 def _manifests(program: Path, values: Mapping[str, Any]) -> list[Manifest]:
@@ -246,6 +254,28 @@ def test_pods_are_not_root_write_only_to_mounts_and_run_the_version_of_the_chart
         assert not spec["automountServiceAccountToken"]
         mounts = {one["name"] for one in container["volumeMounts"]}
         assert mounts == {one["name"] for one in spec["volumes"]} >= {"tmp", "config"}
+
+
+def test_each_pod_runs_a_command_and_is_asked_for_its_health_where_it_answers(
+    helm: Path, values: dict[str, Any]
+) -> None:
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    for template in _pods(_manifests(helm, values)).values():
+        (container,) = template["spec"]["containers"]
+        assert set(container["args"]) <= commands
+        (port,) = container["ports"]
+        assert f"0.0.0.0:{port['containerPort']}" in _environment(template).values()
+        for probe, path in (("startupProbe", LIVE), ("livenessProbe", LIVE), ("readinessProbe", READY)):
+            asked = container[probe]["httpGet"]
+            assert (asked["path"], asked["port"]) == (path, port["name"])
+
+
+def test_without_a_job_nothing_is_there_for_it(helm: Path) -> None:
+    manifests = _manifests(helm, {**_CASES["an object store"], "job": {"enabled": False}})
+    assert set(_pods(manifests)) == {"prod-evenkeel-probe-default", "prod-evenkeel-server"}
+    assert _of_kind(manifests, "PersistentVolumeClaim") == {}
+    manifests = _manifests(helm, {"job": {"enabled": False}})
+    assert _claims(manifests) == {"prod-evenkeel-server": {"prod-evenkeel-lake"}}
 
 
 def test_a_probe_has_the_secrets_of_its_cluster_alone_and_the_server_has_none_of_them(helm: Path) -> None:

@@ -30,7 +30,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 
 {{- /* Whether the job has a volume. */ -}}
 {{- define "evenkeel.jobVolume" -}}
-{{- if not (and .Values.lake.uri .Values.lake.checkpoints) }}yes{{ end }}
+{{- if and .Values.job.enabled (not (and .Values.lake.uri .Values.lake.checkpoints)) }}yes{{ end }}
 {{- end }}
 
 {{- define "evenkeel.claim" -}}
