@@ -107,7 +107,7 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "deltalake kafka msgspec numpy py4j pyarrow pydantic pyspark",
-        "streaming.config streaming.events streaming.exceptions "
+        "streaming.catalog streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.health streaming.lifecycle streaming.log_health streaming.maintain "
         "streaming.offsets_log streaming.process streaming.record_batches streaming.records streaming.spark "
         "streaming.stores streaming.tables streaming.terminal streaming.times",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from deltalake import DeltaTable
@@ -111,7 +111,9 @@ def recorded_clusters(lake: str) -> dict[str, RecordedCluster]:
     if rounds.refresh():
         rows = rounds.ask(_OF_ROUNDS, {}, beside_viewers=True)
         found = {row["cluster"]: RecordedCluster(row["cluster"], row["cluster_id"]) for row in rows}
-    return found | dict(FleetLog(lake).read())
+    for name, one in FleetLog(lake).read().items():
+        found[name] = replace(one, cluster_id=one.cluster_id or found.get(name, one).cluster_id)
+    return found
 
 
 def record_fleet(

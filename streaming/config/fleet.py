@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streaming.config.settings import Settings, load_settings
@@ -55,12 +55,14 @@ class FleetFile:
     """The clusters as the settings file has them now.
 
     Attributes:
-        clusters: Their settings, by name.
+        clusters: The settings of those that this process watches, by name.
+        names: The names of all: more than these where one is chosen.
     """
 
     def __init__(self, clusters: Sequence[Settings]) -> None:
         """Begin with what was read at the start."""
         self.clusters = {settings.cluster: settings for settings in clusters}
+        self.names = _names(self.clusters)
         self._stamp = _stamp()
 
     def poll(self) -> bool:
@@ -81,7 +83,12 @@ class FleetFile:
         before = self.clusters
         shared = {name: getattr(next(iter(before.values())), name) for name in _SHARED}
         self.clusters = {settings.cluster: settings.model_copy(update=shared) for settings in load_fleet()}
+        self.names = _names(self.clusters)
         return self.clusters != before
+
+
+def _names(clusters: Mapping[str, Settings]) -> frozenset[str]:
+    return frozenset(read_file().clusters) | clusters.keys()
 
 
 def _stamp() -> tuple[str, int, int, int] | None:

@@ -335,6 +335,7 @@ class Settings(BaseSettings):
 
     Attributes:
         cluster: Name of the monitored cluster, as the tables show it.
+        renamed_from: Name under which the same cluster was watched before; its rows stay under that one.
         lake: Folder of the Delta tables; the checkpoint lies beside them.
         kafka: The connection to it.
         offsets_log: "log" reads the groups' log, `__consumer_offsets`; "admin" asks for groups by Kafka's requests,
@@ -362,6 +363,7 @@ class Settings(BaseSettings):
     )
 
     cluster: str = "default"
+    renamed_from: str | None = None
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
     offsets_log: OffsetsLog = "auto"

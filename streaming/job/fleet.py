@@ -8,6 +8,7 @@ What imports pyspark is imported in functions: a job that is refused ends before
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,12 +65,14 @@ class _Cluster:
         settings: Its settings.
         stop: Ends its query between two batches, and the thread.
         failure: Why its last query ended, while it waits for the next one; None while one runs.
+        is_named: Whether its name may be recorded: nothing speaks against it (`_refuse_renamed`).
         thread: The thread; it has ended when `stop` was set, or nothing is left to process.
     """
 
     settings: Settings
     stop: threading.Event = field(default_factory=threading.Event)
     failure: Exception | None = None
+    is_named: bool = False
     thread: threading.Thread | None = None
 
     @property
@@ -102,6 +105,7 @@ class Fleet:
         self._spark: SparkSession | None = None
         self._gone: EvenkeelError | None = None
         self._has_rows = threading.Event()
+        self._is_recorded = True
 
     def run(self, stop: threading.Event) -> None:
         """Run until asked to stop; with `available_now` until everything is processed.
@@ -118,7 +122,7 @@ class Fleet:
 
     def _run_until(self, stop: threading.Event) -> None:
         self._follow({})
-        looked_at, maintenance = time.monotonic(), None
+        looked_at, maintenance = -math.inf, None
         while not stop.wait(_POLL_S) and any(one.runs for one in self._clusters.values()):
             self._refuse_to_go_on()
             if maintenance is None and self._has_rows.is_set() and not self._start.available_now:
@@ -126,6 +130,7 @@ class Fleet:
             if time.monotonic() - looked_at > _FILE_S:
                 looked_at = time.monotonic()
                 self._read_again()
+                self._record()
             if maintenance is not None:
                 maintenance.work(stop)
         self._refuse_to_go_on()
@@ -155,8 +160,25 @@ class Fleet:
         try:
             if self._file.poll():
                 self._follow(before)
+                self._is_recorded = False
         except SetupError as error:
             _LOG.warning("The settings file is not taken over: %s", error)
+
+    def _record(self) -> None:
+        """Let readers know which clusters are watched, so that they expect nothing of one that was removed."""
+        if self._is_recorded:
+            return
+        from streaming.catalog import WatchedCluster, record_fleet  # noqa: PLC0415
+
+        named = [one.settings for one in self._clusters.values() if one.is_named]
+        watched = [WatchedCluster(settings.cluster, None, settings.renamed_from) for settings in named]
+        shared = next(iter(self._file.clusters.values()))
+        try:
+            self._is_recorded = True
+            record_fleet(shared.lake, watched, self._file.names)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the queries go on
+            self._is_recorded = False
+            _LOG.warning("Which clusters are watched could not be recorded, and is tried again: %s", error)
 
     def _follow(self, before: Mapping[str, Settings]) -> None:
         """End the queries of clusters that are gone or changed, and start those that are new or changed."""
@@ -208,6 +230,8 @@ class Fleet:
 
         with only_one(JOB, settings.lake, settings.cluster, stop=one.stop) as check:
             session = self._session()
+            self._refuse_renamed(settings)
+            one.is_named, self._is_recorded = True, False
             from streaming.job.run import JvmGoneError, run  # noqa: PLC0415
 
             try:
@@ -225,6 +249,25 @@ class Fleet:
             except JvmGoneError as error:
                 self._gone = error
                 raise
+
+    def _refuse_renamed(self, settings: Settings) -> None:
+        """Refuse a new name for a cluster whose rows are in the lake under one that the settings no longer have.
+
+        Raises:
+            SetupError: That is so, and `renamed_from` does not say that it is meant.
+        """
+        from streaming.catalog import WatchedCluster, recorded_clusters, rename_problem  # noqa: PLC0415
+
+        recorded = recorded_clusters(settings.lake)
+        if settings.cluster in recorded or recorded.keys() <= self._file.names:
+            return
+        from streaming.job.source import SourceSettings  # noqa: PLC0415
+        from streaming.job.source.connection import cluster_id_of  # noqa: PLC0415
+
+        cluster = WatchedCluster(settings.cluster, cluster_id_of(SourceSettings.of(settings)), settings.renamed_from)
+        problem = rename_problem(cluster, self._file.names, recorded)
+        if problem is not None:
+            raise SetupError(problem)
 
     def _session(self) -> Callable[[], SparkSession]:
         """Let Spark start, once, beside what imports it; returns what waits for a session of one cluster's own."""

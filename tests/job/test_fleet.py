@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any
 
 import pytest
 
+from streaming.catalog import WatchedCluster, record_fleet
 from streaming.config import FleetFile, Settings, load_fleet
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job import fleet
 from streaming.job.fleet import Fleet, Start
 from streaming.job.run import JvmGoneError, QueryEndedError
 from streaming.process import JOB, only_one
+from streaming.tables import LakeReader
 
 _PATIENCE_S = 60.0
 
@@ -188,3 +191,41 @@ def test_an_added_cluster_whose_secret_sparks_workers_cannot_have_is_refused_alo
 def test_what_is_one_clusters_own_is_refused_for_several(file: Callable[..., FleetFile]) -> None:
     with pytest.raises(EvenkeelError, match=r"are for one cluster: choose it with --cluster"):
         Fleet(file("a", "b"), Start(rebuild_state=True))
+
+
+def _comes(is_so: Callable[[], bool]) -> bool:
+    end = time.monotonic() + _PATIENCE_S
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.05)
+    return is_so()
+
+
+def _states(lake: Path) -> dict[str, tuple[str, str | None]]:
+    if not (lake / "clusters").exists():
+        return {}
+    rows = LakeReader(lake).rows("SELECT cluster, state, renamed_from FROM clusters_current", [])
+    return {row["cluster"]: (row["state"], row["renamed_from"]) for row in rows}
+
+
+def test_which_clusters_are_watched_is_recorded_and_a_new_name_of_one_needs_a_word(
+    queries: _Queries,
+    file: Callable[..., FleetFile],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lake = tmp_path / "lake"
+    ids = {"orders": "A", "orders-eu": "A", "payments": "B"}
+    monkeypatch.setattr("streaming.job.source.connection.cluster_id_of", lambda settings: ids[settings.cluster])
+    record_fleet(str(lake), [WatchedCluster("orders", "A"), WatchedCluster("payments", "B")], ["orders", "payments"])
+    with _running(file("orders-eu", "payments")):
+        assert queries.next() == "payments"
+        assert _comes(lambda: _states(lake)["orders"] == ("closed", None))
+    assert (
+        'orders-eu (A) is called orders in the lake: give it its old name, or say renamed_from = "orders"'
+        in caplog.text
+    )
+    assert "orders-eu" not in _states(lake)
+    with _running(file("payments", "orders-eu", more='renamed_from = "orders"\n')):
+        assert sorted(queries.next() for _ in range(2)) == ["orders-eu", "payments"]
+        assert _comes(lambda: _states(lake).get("orders-eu") == ("watched", "orders"))

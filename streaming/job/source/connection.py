@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import time
+from contextlib import closing
 from dataclasses import dataclass
 
 from kafka import KafkaConsumer
-from kafka.errors import RetriableError
+from kafka.errors import KafkaError, RetriableError
 
 from streaming.config import KafkaSettings
 from streaming.job.source.positions import EVENTS, LOG, ROUNDS
@@ -90,6 +91,18 @@ def kept_readers(settings: SourceSettings, patience_s: float = 0.0) -> Readers:
     if key not in _READERS:
         _READERS[key] = _readers(settings, time.monotonic() + patience_s)
     return _READERS[key]
+
+
+def cluster_id_of(settings: SourceSettings) -> str | None:
+    """The id of the watched cluster; None where that is no Kafka, or cannot be reached now."""
+    watched = settings.client()
+    if watched is None:
+        return None
+    try:
+        with closing(_consumer(watched)) as consumer:
+            return RangeReader(take_whole_batches(consumer), patience_s=0).identity({}).cluster_id
+    except KafkaError:
+        return None
 
 
 def _readers(settings: SourceSettings, until: float) -> Readers:
