@@ -26,6 +26,7 @@ from tests.benchmarks.core import core
 from tests.benchmarks.delay import delay
 from tests.benchmarks.downtime import downtime
 from tests.benchmarks.figure import Figure, Say, load, machine
+from tests.benchmarks.fleet import fleet
 from tests.benchmarks.history import history
 from tests.benchmarks.readers import readers
 from tests.benchmarks.reading import reading
@@ -57,6 +58,7 @@ _MEASURES: dict[str, Measure] = {
     "rest": rest,
     "active": active,
     "scale": lambda _, say: scale(say),
+    "fleet": fleet,
     "restart": restart,
     "kminion": beside_kminion,
 }

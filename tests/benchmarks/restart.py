@@ -59,8 +59,10 @@ def restart(cluster: BenchCluster, say: Say) -> list[Figure]:
 
 def _kill(settings: Settings, process: GuardedProcess, part: str) -> tuple[float, float, float]:
     """Kill one process; returns the seconds until there is a new job, a new JVM, and a new round in the tables."""
+    # (The JVM that writes the archive of classes, once on a new machine, ends soon.)
+    _until(lambda: len(_of(part, process)) == 1)
     before = _parts(process)
-    [victim] = [pid for pid, of in before.items() if of == part]
+    [victim] = _of(part, process)
     rounds = rounds_of(settings)
     os.kill(victim, signal.SIGKILL)
     began = time.monotonic()
@@ -73,6 +75,10 @@ def _kill(settings: Settings, process: GuardedProcess, part: str) -> tuple[float
         _until(lambda: is_new("JVM")) - began,
         _until(lambda: rounds_of(settings) > rounds) - began,
     )
+
+
+def _of(part: str, process: GuardedProcess) -> list[int]:
+    return [pid for pid, of in _parts(process).items() if of == part]
 
 
 def _parts(process: GuardedProcess) -> dict[int, str]:
