@@ -54,9 +54,11 @@ ROOMS = {
     "streaming.times": room("msgspec"),
     "streaming.java": room("", "streaming.exceptions"),
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java streaming.places"),
+    "streaming.logins": room("kafka", "streaming.exceptions"),
     "streaming.config": room(
         "pydantic pydantic_settings yaml",
-        "assignors streaming.exceptions streaming.places streaming.stores streaming.terminal streaming.times",
+        "assignors streaming.exceptions streaming.logins streaming.places streaming.stores streaming.terminal "
+        "streaming.times",
     ),
     "streaming.process": room(
         "obstore psutil",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from streaming.config.sources import cluster_variables
 from streaming.exceptions import SetupError
@@ -93,10 +94,15 @@ class KafkaSettings(Section):
     Attributes:
         bootstrap_servers: "host:port,host:port".
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, AWS_MSK_IAM (extra `msk`), ...; None without SASL.
-        sasl_username: User of PLAIN and SCRAM.
-        sasl_password: Its password; `sasl_password_file` or the environment is the better place.
-        sasl_password_file: File whose content, stripped, is the password.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM (extra `msk`), ...; None without
+            SASL.
+        sasl_username: User of PLAIN and SCRAM; client id at `sasl_oauth_token_url`.
+        sasl_password: Its password or secret; `sasl_password_file` or the environment is the better place.
+        sasl_password_file: File whose content, stripped, is the password; read at each login.
+        sasl_oauth_token_file: File whose content, stripped, is the token of OAUTHBEARER; read at each login.
+        sasl_oauth_token_url: Endpoint that gives this token to a client id with its secret (client credentials).
+        sasl_oauth_scope: Scope to ask it for; None for its own choice.
+        sasl_oauth_extensions: SASL extensions of an OAUTHBEARER login, such as Confluent Cloud's `logicalCluster`.
         ssl_cafile: PEM file of the certificate authorities; None takes the system's.
         ssl_certfile: PEM file of the client's certificate.
         ssl_keyfile: PEM file of the client's key.
@@ -113,6 +119,10 @@ class KafkaSettings(Section):
     sasl_username: str | None = None
     sasl_password: SecretStr | None = None
     sasl_password_file: Path | None = None
+    sasl_oauth_token_file: Path | None = None
+    sasl_oauth_token_url: str | None = None
+    sasl_oauth_scope: str | None = None
+    sasl_oauth_extensions: dict[str, str] = Field(default_factory=dict)
     ssl_cafile: Path | None = None
     ssl_certfile: Path | None = None
     ssl_keyfile: Path | None = None
@@ -139,6 +149,23 @@ class KafkaSettings(Section):
                 raise ValueError(message)
         return client
 
+    @model_validator(mode="after")
+    def _one_way_to_a_token(self) -> Self:
+        url, file = self.sasl_oauth_token_url, self.sasl_oauth_token_file
+        if self.sasl_mechanism == "OAUTHBEARER" and (url is None) == (file is None):
+            message = "OAUTHBEARER wants a token: give either sasl_oauth_token_file or sasl_oauth_token_url"
+            raise ValueError(message)
+        if url is not None:
+            parts = urlsplit(url)
+            if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or parts.query:
+                # Not repeated: it may hold a secret.
+                message = "sasl_oauth_token_url must be https://HOST/PATH, without a login and a query"
+                raise ValueError(message)
+            if self.sasl_username is None:
+                message = "sasl_oauth_token_url wants the client id as sasl_username, and its secret as its password"
+                raise ValueError(message)
+        return self
+
     @property
     def has_proxy(self) -> bool:
         """Whether the brokers are reached through a proxy."""
@@ -146,6 +173,9 @@ class KafkaSettings(Section):
 
     def client_config(self) -> dict[str, Any]:
         """Arguments of a kafka-python client, secrets in the clear: for a constructor, never for a log.
+
+        Secrets in files are read again at each login (`streaming/logins.py`), and once here, so that one that is not
+        there is a sentence at the start.
 
         Raises:
             SetupError: A secret's file cannot be read, or does not contain text.
@@ -157,16 +187,36 @@ class KafkaSettings(Section):
         }
         if self.sasl_mechanism:
             config["sasl_mechanism"] = self.sasl_mechanism
-            config["sasl_plain_username"] = self.sasl_username
-            config["sasl_plain_password"] = secret_of(self.sasl_password, self.sasl_password_file)
+            config |= self._login()
         if self.security_protocol.endswith("SSL"):
             config["ssl_check_hostname"] = self.ssl_check_hostname
             for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
                 if path := getattr(self, name):
                     config[name] = str(path)
-            if password := secret_of(self.ssl_password, self.ssl_password_file):
+            if password := _at_each_login(self.ssl_password, self.ssl_password_file):
                 config["ssl_password"] = password
         return config | self.client
+
+    def _login(self) -> dict[str, Any]:
+        # Imported here, because it brings kafka-python, which most processes do without.
+        from streaming.logins import ClientCredentials, TokenFile, read_passwords_at_each_login  # noqa: PLC0415
+
+        password = _at_each_login(self.sasl_password, self.sasl_password_file)
+        if self.sasl_mechanism != "OAUTHBEARER":
+            read_passwords_at_each_login()
+            return {"sasl_plain_username": self.sasl_username, "sasl_plain_password": password}
+        if self.sasl_oauth_token_url is None:
+            token = _at_each_login(None, self.sasl_oauth_token_file) or ""
+            return {"sasl_oauth_token_provider": TokenFile(token, self.sasl_oauth_extensions)}
+        client = ClientCredentials(
+            self.sasl_oauth_token_url,
+            self.sasl_username or "",
+            password or "",
+            self.sasl_oauth_scope,
+            self.sasl_oauth_extensions,
+            self.ssl_cafile,
+        )
+        return {"sasl_oauth_token_provider": client}
 
     def public(self) -> dict[str, Any]:
         """Everything except the secrets, as JSON values: safe in an option of the job and in a plan."""
@@ -197,6 +247,14 @@ class KafkaSettings(Section):
             value = getattr(self, name)
             if value is not None:
                 os.environ[secret_variable(name, section, cluster)] = value.get_secret_value()
+
+
+def _at_each_login(value: SecretStr | None, path: Path | None) -> str | Callable[[], str] | None:
+    """A secret in the clear, or where a file is named a function that reads it again; raises as `secret_of`."""
+    now = secret_of(value, path)
+    if path is None:
+        return now
+    return lambda: secret_of(None, path) or ""
 
 
 def secret_of(value: SecretStr | None, path: Path | None) -> str | None:

@@ -100,6 +100,11 @@ class RocketMQSettings(Section):
         parts = [part.strip() for part in re.split("[;,]", self.name_servers)]
         return tuple(dict.fromkeys(part for part in parts if part))
 
+    def stamp(self) -> tuple[int | None, ...]:
+        """Another value when a file with a secret, a certificate or a key has changed; None of one that is away."""
+        files = (self.secret_key_file, self.ssl_cafile, self.ssl_certfile, self.ssl_keyfile)
+        return tuple(path.stat().st_mtime_ns if path is not None and path.exists() else None for path in files)
+
     def login(self) -> tuple[str, str] | None:
         """Access key and secret key in the clear; None without access control.
 

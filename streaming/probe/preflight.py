@@ -123,7 +123,7 @@ def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
     return (
         f"No Kafka broker lets this client in at {kafka.bootstrap_servers} with {kafka.security_protocol}{user} "
         f"({error_text(error)}): correct the address, and in section {section} security_protocol, sasl_mechanism, "
-        "sasl_username and its password."
+        "sasl_username and its password, or its token."
     )
 
 

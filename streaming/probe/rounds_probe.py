@@ -129,7 +129,8 @@ class RoundsProbe(ABC, Generic[_Memory]):
             self.close()
         try:
             closed = self._round()
-        except KafkaError as error:
+        except (KafkaError, OSError) as error:
+            # (OSError: a certificate that is being replaced does not fit its key yet.)
             self.close()
             message = f"the cluster did not answer ({error_text(error)})"
             raise RoundAbandonedError(message) from error
@@ -195,7 +196,7 @@ class RoundsProbe(ABC, Generic[_Memory]):
         """
         try:
             return self._turn.stand_by(self._stop, followed)
-        except KafkaError as error:
+        except (KafkaError, OSError) as error:
             message = f"the rounds could not be followed ({error_text(error)})"
             raise RoundAbandonedError(message) from error
 

@@ -18,7 +18,6 @@ from kafka.errors import (
     KafkaError,
     LogTruncationError,
     OffsetOutOfRangeError,
-    SaslAuthenticationFailedError,
 )
 
 from streaming.exceptions import EvenkeelError
@@ -194,14 +193,15 @@ class RangeReader:
                     begin = False
                     continue
                 polled = self._consumer.poll(timeout_ms=_POLL_MS)
-            except (AuthorizationError, SaslAuthenticationFailedError) as error:
+            except AuthorizationError as error:
                 raise UnreadableTopicError(_no_right(open_ranges, error)) from error
             except (OffsetOutOfRangeError, LogTruncationError) as error:
                 patience.failed(error, open_ranges)
                 time.sleep(_PAUSE_S)
                 begin = True
                 continue
-            except KafkaError as error:
+            except (KafkaError, OSError) as error:
+                # (OSError: a certificate that is being replaced does not fit its key yet. A password may change, too.)
                 patience.failed(error, open_ranges)
                 time.sleep(_PAUSE_S)
                 continue

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaConsumer
+from kafka.errors import SaslAuthenticationFailedError
+from kafka.net.sasl import get_sasl_mechanism
 
 from streaming.config import KafkaSettings, Settings, environment_of, load_settings
 from streaming.config import kafka as kafka_settings
@@ -29,11 +32,55 @@ def test_a_task_finds_the_secrets_in_its_environment(monkeypatch: pytest.MonkeyP
     assert KafkaSettings.from_public(kafka.public(), "kafka", "a-b").client_config() == kafka.client_config()
 
 
-def test_a_secret_in_a_file_is_read_where_the_client_is_made(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_password_in_a_file_is_read_again_at_each_login_of_the_client(tmp_path: Path, mechanism: str) -> None:
     secret = tmp_path / "password"
     secret.write_text("hunter2\n")
-    kafka = KafkaSettings(sasl_mechanism="PLAIN", sasl_username="me", sasl_password_file=secret)
-    assert KafkaSettings.from_public(kafka.public(), "kafka", "a-b").client_config()["sasl_plain_password"] == "hunter2"
+    kafka = KafkaSettings(sasl_mechanism=mechanism, sasl_username="me", sasl_password_file=secret)
+    config = KafkaSettings.from_public(kafka.public(), "kafka", "a-b").client_config()
+    assert _password_of_a_login(config) == "hunter2"
+    secret.write_text("hunter3\n")
+    assert _password_of_a_login(config) == "hunter3"
+    secret.unlink()
+    with pytest.raises(SaslAuthenticationFailedError, match="password with a secret cannot be read"):
+        _password_of_a_login(config)
+
+
+def _password_of_a_login(config: dict[str, Any]) -> str:
+    """The password with which kafka-python begins a login."""
+    login = get_sasl_mechanism(config["sasl_mechanism"])(**config)
+    return str(login.password if config["sasl_mechanism"] == "PLAIN" else login._scram_client.password.decode())
+
+
+def test_the_password_of_a_key_in_a_file_is_read_again_at_each_connection(tmp_path: Path) -> None:
+    secret = tmp_path / "password"
+    secret.write_text("hunter2\n")
+    password = KafkaSettings(security_protocol="SSL", ssl_password_file=secret).client_config()["ssl_password"]
+    assert password() == "hunter2"
+    secret.write_text("hunter3\n")
+    assert password() == "hunter3"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "give either sasl_oauth_token_file or sasl_oauth_token_url"),
+        ({"token_file": "/token", "token_url": "https://idp/token"}, "give either"),
+        ({"token_url": "https://idp/token"}, "the client id as sasl_username"),
+        ({"token_url": "https://me:hunter2@idp/token"}, "https://HOST/PATH, without a login"),
+        ({"token_url": "https://idp/token?secret=hunter2"}, "https://HOST/PATH, without a login"),
+        ({"token_url": "file:///hunter2"}, "https://HOST/PATH"),
+    ],
+)
+def test_how_to_come_to_a_token_is_said_once_and_without_a_secret(
+    given: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENKEEL_KAFKA__SASL_MECHANISM", "OAUTHBEARER")
+    for name, value in given.items():
+        monkeypatch.setenv(f"EVENKEEL_KAFKA__SASL_OAUTH_{name.upper()}", value)
+    with pytest.raises(SetupError, match=told) as error:
+        load_settings()
+    assert "hunter2" not in str(error.value)
 
 
 def test_a_secrets_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:

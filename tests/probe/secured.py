@@ -1,14 +1,13 @@
-"""One broker with a plain port, one port with a login, and one with TLS."""
+"""One broker with a plain port, one port with logins, one with TLS, and one that asks for a certificate."""
 
 from __future__ import annotations
 
 import operator
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import (
@@ -20,17 +19,17 @@ from kafka.admin import (
     ResourcePattern,
     ResourcePatternFilter,
     ResourceType,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.demo.ports import free_port
-from streaming.java import find_java
+from tests.probe.credentials import PASSWORD, Tokens, broker_store, client_certificate, trust
 
 __all__ = ["PASSWORD", "RIGHTS", "Secured", "running"]
-
-PASSWORD = "not-a-secret"
 
 _USER = "User:evenkeel"
 
@@ -54,16 +53,21 @@ class Secured:
 
     Attributes:
         broker: The broker; its plain port is `bootstrap`.
-        port: The port with a login.
+        port: The port with logins: PLAIN, SCRAM-SHA-512 with the user's present password (`set_password`), and
+            OAUTHBEARER with what `tokens` issues.
         tls_port: The port with TLS.
-        ca_file: The certificate of that port, which nobody else trusts.
+        mutual_port: The port with TLS that asks for a client's certificate.
+        ca_file: The certificate of both, which nobody else trusts.
+        tokens: Issuer of tokens.
         admin: A client of the plain port.
     """
 
     broker: EmbeddedBroker
     port: int
     tls_port: int
+    mutual_port: int
     ca_file: Path
+    tokens: Tokens
     admin: KafkaAdminClient
 
     def settings(
@@ -86,6 +90,41 @@ class Secured:
             filters=filters or Filters(),
             probe=ProbeSettings(interval_ms=200, cluster_topics=cluster_topics, **probe),
         )
+
+    def by_password(self, file: Path, mechanism: str = "SCRAM-SHA-512") -> KafkaSettings:
+        """A connection whose password is in a file."""
+        return KafkaSettings(
+            bootstrap_servers=f"127.0.0.1:{self.port}",
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism=mechanism,
+            sasl_username="evenkeel",
+            sasl_password_file=file,
+        )
+
+    def by_token(self, **oauth: Any) -> KafkaSettings:
+        """A connection by OAUTHBEARER."""
+        return KafkaSettings(
+            bootstrap_servers=f"127.0.0.1:{self.port}",
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            **oauth,
+        )
+
+    def by_certificate(self, folder: Path) -> KafkaSettings:
+        """A connection by the certificate, which the broker trusts, and the key of a folder (`client_certificate`)."""
+        return KafkaSettings(
+            bootstrap_servers=f"127.0.0.1:{self.mutual_port}",
+            security_protocol="SSL",
+            ssl_cafile=self.ca_file,
+            ssl_certfile=folder / "client.pem",
+            ssl_keyfile=folder / "client.key",
+            ssl_password_file=folder / "key-password",
+        )
+
+    def set_password(self, password: str) -> None:
+        """Change the user's password for SCRAM on the broker."""
+        change = UserScramCredentialUpsertion("evenkeel", ScramMechanism.SCRAM_SHA_512, password)
+        assert self.admin.alter_user_scram_credentials([change]) == {"evenkeel": None}
 
     def grant(self, *rights: Right) -> None:
         """Grant rights to the user, in addition to what it has; return once they apply."""
@@ -126,27 +165,54 @@ def _allow(right: Right) -> ACL:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Secured]:
-    """Start the broker, with a topic "orders", and a group "billing" with a member and a commit."""
+def running(folder: Path, **overrides: str) -> Iterator[Secured]:
+    """Start the broker, with a topic "orders", and a group "billing" with a member and a commit.
+
+    Args:
+        folder: For the broker, its keys, and those of a client whom it trusts: `client.pem`, `client.key`.
+        overrides: Further settings of the broker, with "__" for a dot.
+    """
     folder.mkdir(exist_ok=True)
-    ca_file = _certificate(folder)
+    ca_file = broker_store(folder)
+    certificate, _ = client_certificate(folder, "client", PASSWORD)
+    trust(folder, certificate)
+    (folder / "key-password").write_text(PASSWORD + "\n", "utf-8")
+    tokens = Tokens(folder / "keys.json")
+    tokens.write_keys()
     broker = EmbeddedBroker(folder / "broker")
-    port, tls_port = free_port(), free_port()
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    for_clients = f"PLAINTEXT://{broker.bootstrap},SASL_PLAINTEXT://127.0.0.1:{port},SSL://127.0.0.1:{tls_port}"
+    # Kafka 4.0 and later read keys only from files that this names.
+    broker.jvm += (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.keys.as_uri()}",)  # type: ignore[misc]
+    port, tls_port, mutual_port = free_port(), free_port(), free_port()
+    for_clients = (
+        f"PLAINTEXT://{broker.bootstrap},SASL_PLAINTEXT://127.0.0.1:{port},SSL://127.0.0.1:{tls_port},"
+        f"MUTUAL://127.0.0.1:{mutual_port}"
+    )
+    security = "org.apache.kafka.common.security"
+    login = "listener.name.sasl_plaintext"
     broker._overrides |= {
         "listeners": f"{for_clients},CONTROLLER://127.0.0.1:{broker._controller_port}",
         "advertised.listeners": for_clients,
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-        "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} user_evenkeel="{PASSWORD}";',
+        "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,MUTUAL:SSL",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,OAUTHBEARER",
+        f"{login}.plain.sasl.jaas.config": f'{security}.plain.PlainLoginModule required user_evenkeel="{PASSWORD}";',
+        f"{login}.scram-sha-512.sasl.jaas.config": f"{security}.scram.ScramLoginModule required;",
+        f"{login}.oauthbearer.sasl.jaas.config": f"{security}.oauthbearer.OAuthBearerLoginModule required;",
+        f"{login}.oauthbearer.sasl.server.callback.handler.class": f"{security}.oauthbearer."
+        "OAuthBearerValidatorCallbackHandler",
+        "sasl.oauthbearer.jwks.endpoint.url": tokens.keys.as_uri(),
         "ssl.keystore.location": str(folder / "broker.p12"),
         "ssl.keystore.type": "PKCS12",
         "ssl.keystore.password": PASSWORD,
         "ssl.key.password": PASSWORD,
+        "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.mutual.ssl.truststore.location": str(folder / "clients.p12"),
+        "listener.name.mutual.ssl.truststore.type": "PKCS12",
+        "listener.name.mutual.ssl.truststore.password": PASSWORD,
+        "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/,DEFAULT",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
+        **{name.replace("__", "."): value for name, value in overrides.items()},
     }
     with broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
@@ -160,17 +226,6 @@ def running(folder: Path) -> Iterator[Secured]:
         while not consumer.poll(timeout_ms=200):
             pass
         consumer.commit()
-        yield Secured(broker, port, tls_port, ca_file, admin)
+        yield Secured(broker, port, tls_port, mutual_port, ca_file, tokens, admin)
         consumer.close()
         admin.close()
-
-
-def _certificate(folder: Path) -> Path:
-    """Create the key store `broker.p12`; returns the file with its certificate."""
-    keytool = find_java().resolve().with_name("keytool")
-    store = ["-keystore", folder / "broker.p12", "-storetype", "PKCS12", "-storepass", PASSWORD, "-alias", "broker"]
-    make = ["-genkeypair", "-keyalg", "RSA", "-dname", "CN=localhost", "-ext", "SAN=ip:127.0.0.1,dns:localhost"]
-    ca_file = folder / "ca.pem"
-    for command in (make, ["-exportcert", "-rfc", "-file", ca_file]):
-        subprocess.run([keytool, *command, *store], check=True, capture_output=True)
-    return ca_file

@@ -247,6 +247,42 @@ def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secure
     assert hold.transactional_id == "settler"
 
 
+@pytest.mark.kafka
+@pytest.mark.parametrize("way", ["password", "token", "certificate"])
+def test_the_check_the_probe_and_the_source_log_in_with_what_is_in_files(
+    secured: Secured, tmp_path: Path, way: str
+) -> None:
+    secured.set_password("first")
+    (tmp_path / "password").write_text("first\n")
+    (tmp_path / "token").write_text(secured.tokens.token() + "\n")
+    kafka = {
+        "password": secured.by_password(tmp_path / "password"),
+        "token": secured.by_token(sasl_oauth_token_file=tmp_path / "token"),
+        "certificate": secured.by_certificate(secured.ca_file.parent),
+    }[way]
+    topics = {"rounds_topic": f"evenkeel.{way}-rounds", "events_topic": f"evenkeel.{way}-events"}
+    settings = secured.settings(**topics).model_copy(update={"kafka": kafka})
+    [refused] = [problem for problem in check(settings) if "Describe on Group" in problem]
+    assert refused, "it is a user with rights of its own"
+    secured.grant(*RIGHTS)
+    assert check(settings) == []
+    with Probe(settings) as probe:
+        assert probe.round().groups == 1
+    ends = kept_readers(SourceSettings.of(settings)).bus.ends([TopicPartition(topics["rounds_topic"], 0)])
+    assert list(ends.values()) == [3]
+
+
+@pytest.mark.kafka
+def test_a_token_that_the_broker_refuses_is_one_sentence_without_it(secured: Secured, tmp_path: Path) -> None:
+    token = secured.tokens.token(seconds=-600)
+    (tmp_path / "token").write_text(token)
+    kafka = secured.by_token(sasl_oauth_token_file=tmp_path / "token")
+    [problem] = check(secured.settings().model_copy(update={"kafka": kafka}))
+    assert "No Kafka broker lets this client in" in problem
+    assert "correct" in problem
+    assert token.rpartition(".")[2] not in problem
+
+
 # The connection settings for TLS, against a broker port with nothing else.
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.config import KafkaSettings, RocketMQSettings, Settings
-from streaming.probe.rocketmq import cluster_problems
+from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Settings
+from streaming.probe.rocketmq import RocketMQProbe, cluster_problems
 from streaming.probe.rocketmq.run import open_client
 from streaming.rocketmq import Credentials, Frame, Question, Request
 from tests.rocketmq.servers import EmbeddedRocketMQ
@@ -87,3 +87,32 @@ def test_without_tls_with_a_foreign_certificate_and_with_a_wrong_secret_a_senten
     assert wrong.startswith(f"User '{_USER}' may not ask broker {secured.brokers['broker-a'].address} about groups")
     [nobody] = cluster_problems(settings(secured, tls=True, ssl_cafile=ca_file))
     assert nobody.startswith("This client may not ask broker ")
+
+
+@pytest.mark.kafka
+def test_a_secret_that_changes_in_its_file_is_used_from_the_next_round_on(
+    secured: EmbeddedRocketMQ, ca_file: Path, tmp_path: Path, bootstrap: str, unique: str
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text("an older one")
+    given = settings(secured, tls=True, ssl_cafile=ca_file, access_key=_USER, secret_key_file=file).model_copy(
+        update={
+            "cluster": unique,
+            "bus": KafkaSettings(bootstrap_servers=bootstrap),
+            "probe": ProbeSettings(events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        }
+    )
+    with RocketMQProbe(given) as probe:
+        probe.round()
+        assert _is_answered(probe, secured) is False
+        file.write_text(f"{_SECRET}\n")
+        probe.round()
+        assert _is_answered(probe, secured) is True
+
+
+def _is_answered(probe: RocketMQProbe, secured: EmbeddedRocketMQ) -> bool:
+    """Whether the broker answers what the probe asks with its present client."""
+    assert probe._client is not None
+    question = Question(secured.brokers["broker-a"].address, Request.GET_ALL_CONSUMER_OFFSET)
+    [answer] = probe._client.ask([question], 10)
+    return isinstance(answer, Frame) and answer.code == 0

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from streaming.config import NO_BUS, RocketMQSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.readback import read_back
 from streaming.probe.rocketmq import parts
 from streaming.probe.rocketmq.cluster import RocketMQCluster
@@ -46,6 +47,7 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         self._cluster_settings = settings.rocketmq
         self._client: Client | None = None
         self._cluster: RocketMQCluster | None = None
+        self._stamp: tuple[int | None, ...] = ()
 
     @property
     def requests(self) -> dict[str, int]:
@@ -63,14 +65,17 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         return read_back(self._settings, deadline, recall) or RocketMQMemory()
 
     def _prepare(self, memory: RocketMQMemory, deadline: Deadline) -> None:  # noqa: ARG002
-        if self._cluster is None:
-            given = self._cluster_settings
-            self._client = open_client(given)
-            self._cluster = RocketMQCluster(
-                self._client,
-                given.addresses,
-                self._settings.filters,
-            )
+        given = self._cluster_settings
+        stamp = given.stamp()
+        if self._cluster is None or stamp != self._stamp:
+            self._close()
+            try:
+                self._client = open_client(given)
+            except SetupError as error:
+                # They were right at the start: one is being replaced.
+                raise RoundAbandonedError(str(error)) from error
+            self._cluster = RocketMQCluster(self._client, given.addresses, self._settings.filters)
+            self._stamp = stamp
 
     def _observe(self, opened: Opened, memory: RocketMQMemory, deadline: Deadline) -> ObservedRound[RocketMQMemory]:
         assert self._cluster is not None  # noqa: S101  (it is prepared)
