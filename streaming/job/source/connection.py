@@ -2,7 +2,8 @@
 
 A new consumer costs 600 ms (bootstrap, versions, metadata), a kept one reads within 6 ms. So each process (the driver's
 planner, each Python worker) keeps one per set of settings, and a second one for a bus; Spark ends a worker after 60 s
-of idleness, and its consumers with it.
+of idleness, and its consumers with it. A secret in a file may change meanwhile: it is read at each login
+(`streaming/logins.py`).
 """
 
 from __future__ import annotations
