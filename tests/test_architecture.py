@@ -136,7 +136,8 @@ ROOMS = {
         "dashboards.export",
     ),
     "streaming.serve": room(
-        "msgspec pyarrow pydantic starlette uvicorn",
+        # (opentelemetry is an extra: only the push of metrics needs it.)
+        "msgspec opentelemetry pyarrow pydantic starlette uvicorn",
         "dashboards streaming.alerts streaming.burrow streaming.config streaming.exceptions streaming.explain "
         "streaming.health streaming.lifecycle streaming.notes streaming.times",
     ),

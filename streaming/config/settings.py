@@ -20,7 +20,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -244,6 +252,11 @@ OffsetsLog = Literal["auto", "log", "admin"]
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
+# Prometheus' label names; those that begin with two underscores are its own.
+_LabelName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z]|_[A-Za-z0-9])[A-Za-z0-9_]*$")]
+_LabelValue = Annotated[str, StringConstraints(min_length=1)]
+
+
 class ServeSettings(Section):
     """The server: page, metrics, API and alerts.
 
@@ -260,6 +273,9 @@ class ServeSettings(Section):
         past_hours: How far back the API's decisions and the page's live charts go; held in memory.
         partition_series: Whether `/metrics` has series by partition under our own names.
         most_series: Most series of one scrape; beyond it whole metrics are left out, those by partition first.
+        labels: Labels that every metric has beside its own, such as the environment.
+        otlp_endpoint: URL to which our own metrics are pushed by OTLP over HTTP; None pushes none.
+        otlp_interval_ms: From one push to the next.
         burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
         forget_days: After so many days without a round `/metrics` and `/health` no longer have a cluster at all, if
             another one lives; 0 never forgets one.
@@ -278,12 +294,15 @@ class ServeSettings(Section):
     past_hours: float = Field(default=24.0, ge=1, le=24 * 31)
     partition_series: bool = False
     most_series: int = Field(default=500_000, ge=1_000)
+    labels: dict[_LabelName, _LabelValue] = Field(default_factory=dict)
+    otlp_endpoint: str | None = None
+    otlp_interval_ms: int = Field(default=60_000, ge=1_000)
     burrow_minutes: float = Field(default=0.0, ge=0, le=24 * 60)
     forget_days: float = Field(default=7.0, ge=0)
     public_url: str | None = None
     marks_token: SecretStr | None = None
 
-    @field_validator("public_url")
+    @field_validator("public_url", "otlp_endpoint")
     @classmethod
     def _is_url(cls, url: str | None) -> str | None:
         if url is None:

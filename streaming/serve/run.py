@@ -6,19 +6,23 @@ import logging
 import os
 import sys
 from contextlib import AbstractContextManager
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from dashboards import Site
 from streaming.alerts import AlerterWork
-from streaming.config import Settings
+from streaming.config import ServeSettings, Settings
+from streaming.exceptions import SetupError
 from streaming.health import listening
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
+
+if TYPE_CHECKING:
+    from streaming.serve.metrics.otlp import Push
 
 _LOG = room_log(__name__)
 
@@ -58,7 +62,6 @@ def _run(settings: Settings) -> NoReturn:
     work = AlerterWork(settings) if serve.alerts else None
     with listening(serve.address, "The server", _SETTING) as listener:
         model = Model(settings)
-        scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
         site = Site(
             model.lake,
             settings.lake,
@@ -66,6 +69,7 @@ def _run(settings: Settings) -> NoReturn:
             refresh_ms=serve.refresh_ms,
             rules=settings.alerts.rules,
         )
+        scrapes = Scrapes(model, serve, site.alerters_live)
         alerter_lives = None if work is None else lambda: work.lives
         server = _Server(_config(application(model, scrapes, serve, site, alerter_lives)))
         host, port = listener.getsockname()[:2]
@@ -73,12 +77,15 @@ def _run(settings: Settings) -> NoReturn:
         _LOG.info("the page is at http://%s, with metrics and API, of the tables in %s", where, settings.lake)
         if serve.token is None and serve.password is None and not serve.own_hosts:
             _LOG.warning("everyone who reaches this address can read it: set EVENKEEL_SERVE__TOKEN, or use a proxy")
+        push = _push(scrapes, serve)
         model.start()
         if work is not None:
             work.start()
         server.run(sockets=[listener])
         if work is not None:
             work.stop(_ALERTS_GRACE_S)
+        if push is not None:
+            push.stop()
         model.stop(_GRACE_S)
         site.stop()
     # A thread that reads the lake may be inside DuckDB for minutes: the interpreter would wait for it, or print long
@@ -86,6 +93,24 @@ def _run(settings: Settings) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _push(scrapes: Scrapes, serve: ServeSettings) -> Push | None:
+    """Begin to push metrics, where the settings say so to whom.
+
+    Raises:
+        SetupError: OpenTelemetry's packages are not installed.
+    """
+    if serve.otlp_endpoint is None:
+        return None
+    try:
+        from streaming.serve.metrics.otlp import Push  # noqa: PLC0415 - an extra, which only this needs
+    except ModuleNotFoundError as missing:
+        message = f"serve.otlp_endpoint needs the package {missing.name}: install evenkeel[otlp]."
+        raise SetupError(message) from None
+    push = Push(scrapes, serve)
+    push.start()
+    return push
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:

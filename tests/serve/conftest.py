@@ -64,8 +64,8 @@ def serve_over() -> Callable[..., Served]:
         loaded = load_settings(lake=str(root), serve=settings)
         model = Model(loaded, steady=lambda: served.steady_s)
         serve = loaded.serve
-        scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
         site = Site(model.lake, str(root), loaded.owners, rules=loaded.alerts.rules)
+        scrapes = Scrapes(model, serve, site.alerters_live)
         served = Served(lake, model, scrapes, application(model, scrapes, serve, site), {})
         # Time stands still, unless a test says how long a cluster has been quiet: on a busy machine half a minute can
         # pass between the poll and the question.

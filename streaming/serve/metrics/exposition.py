@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
@@ -35,8 +36,41 @@ class Level(IntEnum):
     PARTITION = 3
 
 
-# What a label's value needs `label_value` for.
+# What `escaped` changes.
 _SPECIAL = r'["\\\n]'
+
+
+class Labels:
+    """The labels of each row of some families: made when somebody asks, once for all that share them."""
+
+    def __init__(self, columns: Callable[[], Mapping[str, pa.Array]], rows: int) -> None:
+        """Prepare.
+
+        Args:
+            columns: Gives by label the values of each row, as text; NULL is "".
+            rows: Number of rows.
+        """
+        self._columns, self._rows = columns, rows
+
+    @cached_property
+    def values(self) -> Mapping[str, pa.Array]:
+        """By label the value of each row, none longer than `cut` leaves it."""
+        found = {name: values.fill_null("") for name, values in self._columns().items()}
+        return {
+            name: _changed(cut, pc.greater(pc.utf8_length(values), _LONGEST_VALUE), values)
+            for name, values in found.items()
+        }
+
+    @cached_property
+    def texts(self) -> pa.Array:
+        """Each row's labels in their brackets; "" without any."""
+        if not self.values:
+            return pa.repeat("", self._rows)
+        parts: list[pa.Array | str] = []
+        for name, values in self.values.items():
+            special = pc.match_substring_regex(values, _SPECIAL)
+            parts += [f'{"," if parts else "{"}{name}="', _changed(escaped, special, values), '"']
+        return pc.binary_join_element_wise(*parts, "}", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +80,14 @@ class Family:
     Attributes:
         name: Its name.
         help: What it means, in one line.
-        labels: Makes those of each row, as `label_texts` does; not asked for where the metric is left out.
+        labels: Those of each row; not asked for where the metric is left out.
         values: Of each row, as text; NULL where there is no series.
         level: What it has a series for.
     """
 
     name: str
     help: str
-    labels: Callable[[], pa.Array]
+    labels: Labels
     values: pa.Array
     level: Level = Level.GROUP
 
@@ -63,55 +97,44 @@ class Family:
         return len(self.values) - int(self.values.null_count)
 
 
-def few(name: str, told: str, samples: Iterable[tuple[str, float]]) -> Family:
+def few(name: str, told: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Family:
     """A gauge of the server or of clusters.
 
     Args:
         name: Its name.
         told: What it means, in one line.
-        samples: Labels as they are written, and values.
+        samples: Labels, the same ones in each, and values.
     """
     rows = list(samples)
-    labels = pa.array([f"{{{at}}}" if at else "" for at, _ in rows], pa.string())
+    labels = {
+        label: pa.array([cut(each[label]) for each, _ in rows], pa.string()) for label in (rows[0][0] if rows else ())
+    }
     values = pa.array([number(value) for _, value in rows], pa.string())
-    return Family(name, told, lambda: labels, values, Level.CLUSTER)
+    return Family(name, told, Labels(lambda: labels, len(rows)), values, Level.CLUSTER)
 
 
-def label_texts(labels: Mapping[str, pa.Array], rows: int) -> pa.Array:
-    """Each row's labels in their brackets.
-
-    Args:
-        labels: By name the values of each row, as text; NULL is "".
-        rows: Number of rows.
-    """
-    if not labels:
-        return pa.repeat("", rows)
-    parts: list[pa.Array | str] = []
-    for name, values in labels.items():
-        parts += [f'{"," if parts else "{"}{name}="', _escaped(values), '"']
-    return pc.binary_join_element_wise(*parts, "}", "")
-
-
-def _escaped(values: pa.Array) -> pa.Array:
-    """The same label values as they are written."""
-    values = values.fill_null("")
-    special = pc.or_(pc.greater(pc.utf8_length(values), _LONGEST_VALUE), pc.match_substring_regex(values, _SPECIAL))
-    found = values.filter(special).to_pylist()
+def _changed(change: Callable[[str], str], which: pa.Array, values: pa.Array) -> pa.Array:
+    """The values, some of them changed: none, as a rule."""
+    found = values.filter(which).to_pylist()
     if found:
-        return pc.replace_with_mask(values, special, pa.array(map(label_value, found), pa.string()))
+        return pc.replace_with_mask(values, which, pa.array(map(change, found), pa.string()))
     return values
 
 
-def label_value(value: str) -> str:
-    """A label's value between its quotes.
+def cut(value: str) -> str:
+    """A value that is longer than 256 characters, cut, with "…" and twelve digits of the SHA-256 of the whole.
 
-    Longer than 256 characters, it ends in "…" and twelve digits of the SHA-256 of the whole.
+    Half of a surrogate pair has no UTF-8, and becomes "?".
     """
     if len(value) > _LONGEST_VALUE:
         digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
         value = f"{value[: _LONGEST_VALUE - _DIGEST - 1]}…{digest}"
-    # Half of a surrogate pair has no UTF-8.
-    return value.encode("utf-8", "replace").decode().translate(_ESCAPES)
+    return value.encode("utf-8", "replace").decode()
+
+
+def escaped(value: str) -> str:
+    """A label's value as it stands between its quotes."""
+    return value.translate(_ESCAPES)
 
 
 def number(value: float) -> str:
@@ -136,16 +159,26 @@ def numbers(values: pa.Array) -> pa.Array:
     return texts
 
 
-def written(families: Iterable[Family]) -> bytes:
-    """Families as bytes; those without samples are left out."""
+def written(families: Iterable[Family], static: Mapping[str, str] | None = None) -> bytes:
+    """Families as bytes; those without samples are left out.
+
+    Args:
+        families: The families.
+        static: Labels that every sample has beside its own.
+    """
+    first = ",".join(f'{name}="{escaped(cut(value))}"' for name, value in (static or {}).items())
     parts: list[bytes] = []
     for family in families:
         if not family.series:
             continue
         told = family.help.replace("\\", "\\\\").replace("\n", "\\n")
         parts.append(f"# HELP {family.name} {told}\n# TYPE {family.name} gauge\n".encode())
+        labels = family.labels.texts
+        if first:
+            more = pc.utf8_replace_slice(labels, start=0, stop=1, replacement=f"{{{first},")
+            labels = pc.if_else(pc.equal(labels, ""), f"{{{first}}}", more)
         # (A row without a value has no line.)
-        lines = pc.binary_join_element_wise(family.name, family.labels(), " ", family.values, "\n", "").drop_null()
+        lines = pc.binary_join_element_wise(family.name, labels, " ", family.values, "\n", "").drop_null()
         parts.append(_joined(lines))
     return b"".join(parts)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
 from importlib.metadata import version
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.serve.metrics.exposition import Family, Level, label_texts, number, numbers
+from streaming.serve.metrics.exposition import Family, Labels, Level, number, numbers
 from streaming.serve.model import Snapshot
 
 _LEVELS: Final = {
@@ -79,6 +78,12 @@ class Mode:
     shown: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def names(self) -> set[str]:
+        """Names of its labels."""
+        more = (metric.more for metric in self.metrics)
+        return {label for labels in (*self.labels.values(), *more) for label in labels}
+
+    @property
     def needs_cluster(self) -> bool:
         """Whether its names have no label for the cluster."""
         return not any("cluster" in columns.values() for columns in self.labels.values())
@@ -103,17 +108,17 @@ def families(mode: Mode, snapshot: Snapshot, clusters: Collection[str], *, by_pa
         found[of] = _rows(of, rows.filter(pc.is_in(rows["cluster"], shown)))
         if of in mode.shown:
             found[of] = found[of].filter(found[of][mode.shown[of]])
-    named = {of: cache(partial(_labels, mode.labels[of], rows)) for of, rows in found.items() if of in mode.labels}
+    named = {of: _labels(mode.labels[of], rows) for of, rows in found.items() if of in mode.labels}
     return [_family(mode, metric, found[metric.of], named[metric.of]) for metric in wanted]
 
 
-def _family(mode: Mode, metric: Metric, rows: pa.Table, named: Callable[[], pa.Array]) -> Family:
+def _family(mode: Mode, metric: Metric, rows: pa.Table, named: Labels) -> Family:
     values = numbers(_values(metric, rows))
     if mode.without_commit is not None and metric.of == "partitions":
         is_without = pc.equal(rows["reason"], _NO_COMMIT).fill_null(False)
         values = pc.if_else(is_without, number(mode.without_commit), values)
     if metric.more:
-        named = partial(_labels, {**mode.labels[metric.of], **metric.more}, rows)
+        named = _labels({**mode.labels[metric.of], **metric.more}, rows)
     return Family(metric.name, metric.help, named, _whole(values), _LEVELS[metric.of])
 
 
@@ -141,10 +146,8 @@ def _findings(groups: pa.Table) -> pa.Table:
     return once.append_column("holds", pa.repeat(1, once.num_rows))
 
 
-def _labels(labels: Mapping[str, str], rows: pa.Table) -> pa.Array:
-    """Each row's labels as they are written."""
-    texts = {label: _texts(rows, column) for label, column in labels.items()}
-    return label_texts(texts, rows.num_rows)
+def _labels(labels: Mapping[str, str], rows: pa.Table) -> Labels:
+    return Labels(lambda: {label: _texts(rows, column) for label, column in labels.items()}, rows.num_rows)
 
 
 def _texts(rows: pa.Table, column: str) -> pa.Array:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from streaming.serve.metrics.exposition import Family, few, label_value, within, written
+from streaming.config import ServeSettings
+from streaming.exceptions import EvenkeelError, SetupError
+from streaming.serve.metrics.exposition import Family, few, within, written
 from streaming.serve.metrics.families import families
 from streaming.serve.metrics.modes import MODES, OWN
 from streaming.serve.model import Model, Snapshot, round_age_s
@@ -40,19 +42,31 @@ class _Made:
 
 
 class Scrapes:
-    """The bytes of each scrape. Any thread may ask."""
+    """The bytes of each scrape, and the same metrics as families. Any thread may ask."""
 
-    def __init__(self, model: Model, *, by_partition: bool, most_series: int) -> None:
+    def __init__(
+        self,
+        model: Model,
+        settings: ServeSettings,
+        alerters: Callable[[Sequence[str]], Mapping[str, bool | None] | None] = lambda _: None,
+    ) -> None:
         """Prepare.
 
         Args:
             model: What is shown.
-            by_partition: Whether our own metrics of partitions are wanted.
-            most_series: Most series of one scrape.
+            settings: Which metrics are wanted, how many series, and labels of all of them.
+            alerters: By cluster whether its alerter judges rounds; None where that is not known.
+
+        Raises:
+            SetupError: A label of the settings has the name of one of ours.
         """
-        self._model = model
-        self._by_partition = by_partition
-        self._most = most_series
+        ours = {label for mode in MODES.values() for label in mode.names}
+        if taken := sorted(ours & settings.labels.keys()):
+            message = (
+                f"The setting serve.labels is wrong: a metric has a label {taken[0]!r} of its own. Choose another."
+            )
+            raise SetupError(message)
+        self._model, self._settings, self._alerters = model, settings, alerters
         self._made: dict[_What, _Made] = {}
         self._lock = threading.Lock()
 
@@ -65,11 +79,7 @@ class Scrapes:
         """
         if mode not in MODES:
             raise ScrapeRefusedError(404, f"There is no mode {quoted(mode)}: it may be {', '.join(MODES)}.")
-        snapshot = self._model.snapshot
-        if snapshot is None:
-            raise ScrapeRefusedError(503, "The tables are still being read: ask again in some seconds.")
-        if not snapshot.clusters:
-            raise ScrapeRefusedError(503, _NO_ROUNDS)
+        snapshot = self._snapshot()
         there = self._model.there(snapshot)
         if cluster is None and MODES[mode].needs_cluster and len(there) > 1:
             message = f"The names of {mode} have no label for the cluster: add ?cluster= and its name."
@@ -79,9 +89,28 @@ class Scrapes:
         silent = self._model.silent(snapshot)
         body = self._body(_What(mode, cluster, zipped), snapshot, silent)
         shown = there if cluster is None else {cluster}
-        live = written(self._live(snapshot, silent, shown))
+        live = written(self._live(snapshot, silent, shown), self._settings.labels)
         # Two members one after the other are one gzip file: RFC 1952, 2.2.
         return body + (_zipped(live) if zipped else live)
+
+    def families(self) -> list[Family]:
+        """What a scrape of our own names has, of all clusters; without the labels of the settings.
+
+        Raises:
+            ScrapeRefusedError: The tables were not read yet, or have no round.
+        """
+        snapshot = self._snapshot()
+        silent = self._model.silent(snapshot)
+        what = _What(OWN, None, False)
+        return [*self._families(what, snapshot, silent), *self._live(snapshot, silent, self._model.there(snapshot))]
+
+    def _snapshot(self) -> Snapshot:
+        snapshot = self._model.snapshot
+        if snapshot is None:
+            raise ScrapeRefusedError(503, "The tables are still being read: ask again in some seconds.")
+        if not snapshot.clusters:
+            raise ScrapeRefusedError(503, _NO_ROUNDS)
+        return snapshot
 
     def _body(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> bytes:
         made = self._made.get(what)
@@ -90,43 +119,55 @@ class Scrapes:
             with self._lock:
                 made = self._made.get(what)
                 if made is None or (made.version, made.silent) != (snapshot.version, silent):
-                    made = self._make(what, snapshot, silent)
+                    body = written(self._families(what, snapshot, silent), self._settings.labels)
+                    made = _Made(snapshot.version, silent, _zipped(body) if what.zipped else body)
                     self._made[what] = made
         return made.body
 
-    def _make(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> _Made:
+    def _families(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> list[Family]:
         shown = [name for name in snapshot.clusters if name not in silent and what.cluster in {None, name}]
-        by_partition = self._by_partition or what.mode != OWN
+        by_partition = self._settings.partition_series or what.mode != OWN
         made = families(MODES[what.mode], snapshot, shown, by_partition=by_partition)
-        kept, left_out = within(made, self._most)
-        body = written([*kept, *_of_itself(left_out)])
-        return _Made(snapshot.version, silent, _zipped(body) if what.zipped else body)
+        kept, left_out = within(made, self._settings.most_series)
+        return [*kept, *_of_itself(left_out)]
 
     def _live(self, snapshot: Snapshot, silent: frozenset[str], clusters: Collection[str]) -> list[Family]:
         """What is true at the moment of the scrape alone."""
-        shown = {n: (f'cluster="{label_value(n)}"', c) for n, c in snapshot.clusters.items() if n in clusters}
-        return [
-            few(
-                "evenkeel_round_age_seconds",
+        shown = {name: cluster for name, cluster in snapshot.clusters.items() if name in clusters}
+        found: dict[str, tuple[str, Mapping[str, float]]] = {
+            "evenkeel_round_age_seconds": (
                 "Age of the newest round, by this machine's clock and the broker's.",
-                [(at, round(round_age_s(c), 3)) for at, c in shown.values()],
+                {name: round(round_age_s(cluster), 3) for name, cluster in shown.items()},
             ),
-            few(
-                "evenkeel_batch_age_seconds",
+            "evenkeel_batch_age_seconds": (
                 "Time since this server last read a new round, by its own steady clock.",
-                [(at, round(self._model.quiet_s(n), 3)) for n, (at, _) in shown.items()],
+                {name: round(self._model.quiet_s(name), 3) for name in shown},
             ),
-            few(
-                "evenkeel_cluster_silent",
+            "evenkeel_cluster_silent": (
                 "1 if no round has come for longer than alerts and page allow: nothing else is served of it.",
-                [(at, int(n in silent)) for n, (at, _) in shown.items()],
+                {name: int(name in silent) for name in shown},
             ),
+            "evenkeel_alerter_late": (
+                "1 if the cluster's alerter has recorded no decision for a quarter of an hour of rounds.",
+                self._late([name for name in shown if name not in silent]),
+            ),
+        }
+        return [
+            *(few(name, told, [({"cluster": c}, v) for c, v in of.items()]) for name, (told, of) in found.items()),
             few(
                 "evenkeel_lake_readable",
                 "1 if the last look at the tables succeeded.",
-                [("", int(self._model.lake.followed))],
+                [({}, int(self._model.lake.followed))],
             ),
         ]
+
+    def _late(self, clusters: Sequence[str]) -> dict[str, int]:
+        """By cluster whether its alerter is late, where that is known."""
+        try:
+            lives = self._alerters(sorted(clusters)) or {}
+        except EvenkeelError:
+            return {}  # the tables cannot be read, which has a metric of its own
+        return {name: int(not judges) for name, judges in lives.items() if judges is not None}
 
 
 def _of_itself(left_out: Sequence[Family]) -> list[Family]:
@@ -135,9 +176,9 @@ def _of_itself(left_out: Sequence[Family]) -> list[Family]:
         few(
             "evenkeel_series_left_out",
             "Series beyond serve.most_series, by the metric that was left out whole.",
-            [(f'metric="{family.name}"', family.series) for family in left_out],
+            [({"metric": family.name}, family.series) for family in left_out],
         ),
-        few("evenkeel_build_info", "1; the release of this server.", [(f'version="{version("evenkeel")}"', 1)]),
+        few("evenkeel_build_info", "1; the release of this server.", [({"version": version("evenkeel")}, 1)]),
     ]
 
 

@@ -172,8 +172,8 @@ def test_a_new_round_is_made_once_for_any_number_of_scrapes(
     served = serve_over(tmp_path, lake)
     served.poll()
     made = []
-    make = served.scrapes._make
-    monkeypatch.setattr(served.scrapes, "_make", lambda *given: (made.append(1), make(*given))[1])
+    make = served.scrapes._families
+    monkeypatch.setattr(served.scrapes, "_families", lambda *given: (made.append(1), make(*given))[1])
     for _ in range(3):
         served.get("/metrics")
     assert len(made) == 1
@@ -181,3 +181,33 @@ def test_a_new_round_is_made_once_for_any_number_of_scrapes(
     served.poll()
     served.get("/metrics")
     assert len(made) == 2
+
+
+def test_the_newest_batch_is_told_by_phase_with_what_it_left_behind(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g")], rounds=6)
+    served = serve_over(tmp_path, lake)
+    served.poll()
+    at = f'{{cluster="{CLUSTER}"}}'
+    assert served.metric(f"evenkeel_job_rounds_behind{at}") == 0
+    assert served.metric(f"evenkeel_job_batch_duration_seconds{at}") == (400 + lake.last % 50) / 1000
+    assert served.metric(f'evenkeel_job_batch_phase_seconds{{cluster="{CLUSTER}",phase="walCommit"}}') == 0.025
+    assert served.metric(f"evenkeel_job_state_rows{at}") == 61
+
+
+def test_deliveries_are_counted_by_their_newest_outcome(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g")])
+    now = int(lake.end.timestamp() * 1000)
+    sent = {"cluster": CLUSTER, "target": "ops", "rule": "drift", "state": "firing", "event_date": now // 86_400_000}
+    lake.add(
+        "alert_deliveries",
+        {**sent, "transition_id": "a", "outcome": "failed", "attempt": 1, "attempt_time": now - 2_000},
+        {**sent, "transition_id": "a", "outcome": "delivered", "attempt": 2, "attempt_time": now - 1_000},
+        {**sent, "transition_id": "b", "outcome": "failed", "attempt": 1, "attempt_time": now},
+    )
+    served = serve_over(tmp_path, lake)
+    served.poll()
+    for outcome in ("delivered", "failed"):
+        at = f'{{cluster="{CLUSTER}",target="ops",outcome="{outcome}"}}'
+        assert served.metric(f"evenkeel_alert_deliveries{at}") == 1
