@@ -21,6 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo     a real broker, real consumer groups, and what Evenkeel shows about them (Ctrl-C stops it)"
 	@echo "              SECONDS=180 stops by itself and checks every story; LAKE=folder for the tables;"
+	@echo "              CLUSTERS=3 watches the broker under three names, one with a poisoned checkpoint"
 	@echo "              ROCKETMQ=1 SECONDS=260 a RocketMQ cluster in place of Kafka's groups"
 	@echo "make test     lint, type checks and the tests that a pull request needs (as root on Debian, installs Chromium;"
 	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
@@ -38,7 +39,7 @@ setup:
 	@$(PYTHON) conf/setup.py
 
 demo: setup
-	@$(BIN)/$(if $(ROCKETMQ),python -m tests.rocketmq.demo,evenkeel demo) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE))
+	@$(BIN)/$(if $(ROCKETMQ),python -m tests.rocketmq.demo,evenkeel demo) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE)) $(if $(CLUSTERS),--clusters $(CLUSTERS))
 
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 lint: setup

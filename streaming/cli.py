@@ -113,6 +113,10 @@ def demo(
     lake: Annotated[
         Path | None, typer.Option("--lake", metavar="FOLDER", help="Folder for the tables; must be empty or new.")
     ] = None,
+    clusters: Annotated[
+        int,
+        typer.Option("--clusters", min=1, help="Watch so many clusters, the last of them with a poisoned checkpoint."),
+    ] = 1,
 ) -> None:
     """Start a real Kafka broker with real consumer groups, and watch them.
 
@@ -120,7 +124,7 @@ def demo(
     """
     from streaming.demo.run import demo as run_demo  # noqa: PLC0415
 
-    raise typer.Exit(run_demo(_console(), seconds, lake))
+    raise typer.Exit(run_demo(_console(), seconds, lake, clusters))
 
 
 @app.command()

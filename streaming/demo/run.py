@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of, load_settings
+from streaming.config import (
+    CHOSEN,
+    AlertSettings,
+    FleetFile,
+    KafkaSettings,
+    ServeSettings,
+    Settings,
+    environment_of,
+    load_settings,
+)
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.demo.evidence import INTERVAL_MS, Evidence, judged
 from streaming.demo.ports import check_port_is_free, free_port
@@ -30,7 +39,7 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
 from streaming.tables import LakeReader
 from streaming.terminal import say
-from streaming.up import JOB, PROBE, SERVER, page_url, stop_signals
+from streaming.up import JOB, SERVER, page_url, probe_of, stop_signals
 
 __all__ = ["LOOK_MS", "Folders", "demo", "folders_of", "run_course", "settings_of_demo", "wait"]
 
@@ -43,6 +52,11 @@ LOOK_MS = 500
 _REFRESH_MS = 1_000
 """The page shows each round, too."""
 
+_STAGE = "demo"
+"""The cluster of the stories."""
+
+_POISONED = "poisoned"
+
 # Limit until the tables show the last round or an alert; a batch of the demo takes a second or two.
 _CATCH_UP_S = 120.0
 
@@ -53,13 +67,15 @@ _LEAST_SPACE = 2 * 2**30
 _NEWEST_BYTES = 64 * 1024
 
 
-def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
+def demo(console: Console, seconds: int | None, lake: Path | None, clusters: int = 1) -> int:
     """Run the demo; returns the exit code.
 
     Args:
         console: Where to write.
         seconds: End after this many seconds, and check; None runs until Ctrl-C.
         lake: Folder for the tables; None takes a new one.
+        clusters: How many clusters to watch. All are the one broker; the last one's checkpoint is poisoned, which must
+            change nothing in the others.
 
     Raises:
         SetupError: The folder is not empty, there is no space, no Java, or no jars.
@@ -70,27 +86,64 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         console.status("starting a Kafka broker …") as status,
         EmbeddedBroker(folders.rest / "broker", overrides=DEMO_OVERRIDES) as broker,
     ):
-        settings = _settings(broker.bootstrap, folders.tables)
+        fleet = _fleet(_settings(broker.bootstrap, folders.tables), clusters)
         status.stop()
+        if clusters > 1:
+            poison = folders.tables / "_checkpoints" / _POISONED / "offsets" / "0"
+            poison.parent.mkdir(parents=True)
+            poison.write_text("poison")
 
-        def judge(reader: LakeReader) -> tuple[list[str], list[str]]:
-            evidence = Evidence(reader, folders.journal)
-            return judged(check_stories(evidence), evidence.lateness)
+        def judge() -> tuple[list[str], list[str]]:
+            evidence = Evidence(LakeReader(folders.tables, cluster=_STAGE), folders.journal)
+            whole = LakeReader(folders.tables)
+            told = [*check_stories(evidence), *(said for name in fleet for said in _check_beside(whole, name))]
+            return judged(told, evidence.lateness)
 
         return run_course(
             console,
             stop,
-            settings,
+            fleet,
             folders,
             _traffic(broker.bootstrap, folders, seconds),
             seconds,
             judge,
-            lambda programs: _fall_silent(console, stop, programs, str(folders.tables)),
+            lambda programs, probes: _fall_silent(console, stop, programs, probes[_STAGE], str(folders.tables)),
         )
 
 
+def _fleet(settings: Settings, clusters: int) -> dict[str, Settings]:
+    """Settings of each cluster by its name: the one of the stories, and the same broker under other names."""
+    names = [_STAGE, *(f"beside-{number}" for number in range(1, clusters - 1)), _POISONED][:clusters]
+    fleet = {_STAGE: settings}
+    for name in names[1:]:
+        topics = {"events_topic": f"evenkeel.{name}.events", "rounds_topic": f"evenkeel.{name}.rounds"}
+        probe = settings.probe.model_copy(update=topics)
+        fleet[name] = settings.model_copy(update={"cluster": name, "probe": probe})
+    return fleet
+
+
+def _check_beside(reader: LakeReader, name: str) -> Iterator[str]:
+    """What the tables lack of a cluster beside that of the stories."""
+    if name == _STAGE:
+        return
+    sql = (
+        "SELECT (SELECT count(*) FROM rounds WHERE cluster = $it) AS rounds, "
+        "(SELECT count(*) FROM rounds WHERE cluster = $stage) AS others, "
+        "(SELECT count(*) FROM alerts WHERE cluster = $it AND rule = 'silence' AND state = 'firing') AS silent, "
+        "(SELECT state FROM clusters_current WHERE cluster = $it) AS state"
+    )
+    [row] = reader.rows(sql, {"it": name, "stage": _STAGE})
+    if row["state"] != "watched":
+        yield f"{name} should be among the watched clusters, found {row}"
+    if name == _POISONED and (row["rounds"] or not row["silent"]):
+        yield f"{name} should have no rows, and an alert of its silence, found {row}"
+    # The one of the stories is stopped for a while.
+    if name != _POISONED and row["rounds"] < row["others"]:
+        yield f"{name} should have at least the rounds of {_STAGE}, found {row}"
+
+
 def _settings(bootstrap: str, tables: Path) -> Settings:
-    settings = load_settings(cluster="demo", lake=str(tables))
+    settings = load_settings(cluster=_STAGE, lake=str(tables))
     if settings.rocketmq is not None:
         message = (
             "The settings name a RocketMQ cluster, which the programs would watch in place of the demo's Kafka: run "
@@ -109,14 +162,14 @@ def _traffic(bootstrap: str, folders: Folders, seconds: int | None) -> Program:
     return Program("traffic", tuple(arguments), grace_s=40)
 
 
-def _fall_silent(console: Console, stop: threading.Event, programs: Programs, lake: str) -> None:
+def _fall_silent(console: Console, stop: threading.Event, programs: Programs, probe: Program, lake: str) -> None:
     """Stop the probe until the `silence` alert fires, start it again, and wait until the alert resolves."""
     console.print("the probe is stopped for a while: nothing but the dead man's switch may fire")
-    sql = "SELECT count(*) > 0 AS done FROM alerts WHERE rule = 'silence' AND state = ?"
-    programs.stop(["probe"])
-    wait(stop, lake, sql, ["firing"], "no alert of the silence")
-    programs.start(PROBE)
-    wait(stop, lake, sql, ["resolved"], "no end of the silence")
+    sql = "SELECT count(*) > 0 AS done FROM alerts WHERE rule = 'silence' AND state = ? AND cluster = ?"
+    programs.stop([probe.name])
+    wait(stop, lake, sql, ["firing", _STAGE], "no alert of the silence")
+    programs.start(probe)
+    wait(stop, lake, sql, ["resolved", _STAGE], "no end of the silence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,33 +232,31 @@ def settings_of_demo(settings: Settings, bootstrap: str, alerts: AlertSettings, 
 def run_course(
     console: Console,
     stop: threading.Event,
-    settings: Settings,
+    fleet: Mapping[str, Settings],
     folders: Folders,
     traffic: Program,
     seconds: int | None,
-    judge: Callable[[LakeReader], tuple[list[str], list[str]]],
-    at_end: Callable[[Programs], None] = lambda _: None,
+    judge: Callable[[], tuple[list[str], list[str]]],
+    at_end: Callable[[Programs, Mapping[str, Program]], None] = lambda *_: None,
 ) -> int:
     """Start the programs and the traffic, and watch or check; returns the exit code.
 
     Args:
         console: Where to write.
         stop: Set by Ctrl-C.
-        settings: The programs' settings.
+        fleet: The programs' settings by the cluster's name; what is not a cluster's own is that of the first.
         folders: Where they write.
         traffic: The program that plays the stories.
         seconds: End after this many seconds, and check; None serves the page until Ctrl-C.
         judge: One sentence for everything that the tables lack, and one for everything that nobody can tell by them.
-        at_end: Called when the tables show the quiet stage, before the programs stop.
+        at_end: Called with the programs, and the probes among them by cluster, when the tables show the quiet stage.
     """
     lake = str(folders.tables)
-    # The programs must not read the user's file as well: its targets would be told of the demo's alerts.
-    nothing = folders.rest / "nothing"
-    nothing.touch()
-    files = dict.fromkeys(("EVENKEEL_CONFIG", "EVENKEEL_ALERTS__TARGETS_FILE"), str(nothing))
-    environment = environment_of(settings) | files
-    with Programs(folders.rest / "logs", environment, lambda said: say(console, said)) as programs:
-        for program in (JOB, PROBE, SERVER, traffic):
+    settings = next(iter(fleet.values()))
+    file = FleetFile(tuple(fleet.values()))
+    probes = {name: probe_of(name, file) for name in fleet}
+    with Programs(folders.rest / "logs", _environment(fleet, folders), lambda said: say(console, said)) as programs:
+        for program in (JOB, *probes.values(), SERVER, traffic):
             programs.start(program)
         say(console, f"page at {page_url(settings)}")
         if seconds is None:
@@ -214,12 +265,12 @@ def run_course(
             return 0
         is_quiet = _play(console, stop, folders.journal, seconds)
         if is_quiet:
-            _catch_up(stop, lake)
-            at_end(programs)
-        programs.stop(["probe", "job", "server"])
+            _catch_up(stop, lake, settings.cluster)
+            at_end(programs, probes)
+        programs.stop([JOB.name, SERVER.name, *(probe.name for probe in probes.values())])
         missing, unjudged = ["it was stopped"], list[str]()
         if is_quiet:
-            missing, unjudged = judge(LakeReader(folders.tables))
+            missing, unjudged = judge()
     for sentence in unjudged:
         say(console, f"not judged: {sentence}", "yellow")
     for sentence in missing:
@@ -228,6 +279,35 @@ def run_course(
         told = "every other story is in the tables" if unjudged else "every story is in the tables"
         console.print(told, style="green")
     return 1 if missing else 0
+
+
+def _environment(fleet: Mapping[str, Settings], folders: Folders) -> dict[str, str]:
+    """The settings as variables; with several clusters, what is their own in a file."""
+    # The programs must not read the user's file as well: its targets would be told of the demo's alerts.
+    nothing, file = folders.rest / "nothing", folders.rest / "evenkeel.toml"
+    nothing.touch()
+    settings = next(iter(fleet.values()))
+    variables = environment_of(settings) | {"EVENKEEL_ALERTS__TARGETS_FILE": str(nothing)}
+    if len(fleet) == 1:
+        return variables | {"EVENKEEL_CONFIG": str(nothing)}
+    file.write_text(
+        "".join(
+            f'[[clusters]]\nname = "{name}"\n[clusters.kafka]\nbootstrap_servers = "{one.kafka.bootstrap_servers}"\n'
+            f'[clusters.probe]\nevents_topic = "{one.probe.events_topic}"\nrounds_topic = "{one.probe.rounds_topic}"\n'
+            for name, one in fleet.items()
+        )
+    )
+    own = (
+        CHOSEN,
+        "EVENKEEL_KAFKA__",
+        "EVENKEEL_BUS__",
+        "EVENKEEL_OFFSETS_LOG",
+        "EVENKEEL_PROBE__EVENTS_TOPIC",
+        "EVENKEEL_PROBE__ROUNDS_TOPIC",
+    )
+    return {name: value for name, value in variables.items() if not name.startswith(own)} | {
+        "EVENKEEL_CONFIG": str(file)
+    }
 
 
 def wait(stop: threading.Event, lake: str, sql: str, given: list[Any], missing: str) -> None:
@@ -306,7 +386,7 @@ def _is_quiet(line: bytes) -> bool:
         return False  # an incomplete line, still being written
 
 
-def _catch_up(stop: threading.Event, lake: str) -> None:
+def _catch_up(stop: threading.Event, lake: str, cluster: str) -> None:
     """Wait until the tables show two rounds that began after the stage had gone quiet."""
-    sql = "SELECT count(*) >= 2 AS done FROM rounds WHERE epoch(round_time) > ?"
-    wait(stop, lake, sql, [time.time()], "no new round")
+    sql = "SELECT count(*) >= 2 AS done FROM rounds WHERE epoch(round_time) > ? AND cluster = ?"
+    wait(stop, lake, sql, [time.time(), cluster], "no new round")

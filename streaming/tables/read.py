@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.compute as pc
 
 from streaming.tables.files import naming_what_is_lost
 from streaming.tables.memory import fetched_dicts, in_memory
@@ -59,13 +60,17 @@ class LakeReader:
     shows the newest version of every table; tables written one after the other by a batch may differ by one batch.
     """
 
-    def __init__(self, root: str | Path, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+    def __init__(
+        self, root: str | Path, connection: duckdb.DuckDBPyConnection | None = None, cluster: str | None = None
+    ) -> None:
         """Open every table that is there.
 
         Args:
             root: Folder or URI of the lake.
             connection: Runs the queries; None for one of `in_memory`.
+            cluster: Show only the rows of this one; None shows those of all.
         """
+        self._cluster = cluster
         self._root = str(root).rstrip("/")
         self._tables = {table.name: OpenedTable(self._root, table) for table in ALL_TABLES}
         self._connection = in_memory() if connection is None else connection
@@ -77,7 +82,10 @@ class LakeReader:
         """Look at the newest version of every table."""
         for name, opened in self._tables.items():
             opened.refresh()
-            self._connection.register(name, opened.rows())
+            rows = opened.rows()
+            if self._cluster is not None:
+                rows = rows.filter(pc.field("cluster") == self._cluster)
+            self._connection.register(name, rows)
 
     def rows(self, sql: str, parameters: list[Any] | Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run a query; one dict per row. Parameters are `?` in a list, or `$name` by name.

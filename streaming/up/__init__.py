@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from streaming.up.run import JOB, PROBE, SERVER, page_url, stop_signals, up
+from streaming.up.run import JOB, PROBE, SERVER, page_url, probe_of, stop_signals, up
 
 __all__ = [
     "JOB",
     "PROBE",
     "SERVER",
     "page_url",
+    "probe_of",
     "stop_signals",
     "up",
 ]

@@ -83,7 +83,7 @@ def _measure(cluster: BenchCluster, names: list[str], say: Say, of: str) -> tupl
 
 
 def _delays(lake: Path, names: list[str], rounds: int, least_s: float = 0.0) -> dict[str, list[float]]:
-    """Wait until each cluster has so many more rounds, and so long; returns how late each round's row was, by cluster."""
+    """Wait until each cluster has so many more rounds, and so long; returns how late each row was, by cluster."""
     reader, first = LakeReader(lake), dict[str, int]()
     seen: dict[str, dict[int, float]] = {name: {} for name in names}
     began = time.monotonic()

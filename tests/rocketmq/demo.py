@@ -214,7 +214,11 @@ def watch(console: Console, seconds: int | None, lake: Path | None) -> int:
         if seconds is not None:
             arguments += ["--seconds", str(round(max(FIRST_PASS_S, seconds - _FRAME_S)))]
         traffic = Program("traffic", tuple(arguments), grace_s=20)
-        return run_course(console, stop, settings, folders, traffic, seconds, lambda lake: (check_stories(lake), []))
+
+        def judge() -> tuple[list[str], list[str]]:
+            return check_stories(LakeReader(folders.tables)), []
+
+        return run_course(console, stop, {settings.cluster: settings}, folders, traffic, seconds, judge)
 
 
 def demo_settings(bus: str, name_servers: tuple[str, ...], tables: Path) -> Settings:
