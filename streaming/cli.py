@@ -431,6 +431,10 @@ def export(
     schema: Annotated[
         str, typer.Option("--schema", metavar="NAME", help="Schema of the tables, as `tables --ddl` has it.")
     ] = "evenkeel",
+    about: Annotated[
+        Literal["groups", "itself"],
+        typer.Option("--about", help="What the board shows: groups, or Evenkeel itself (over Prometheus)."),
+    ] = "groups",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; default: standard output.")
     ] = None,
@@ -438,7 +442,7 @@ def export(
     """Make a board for Grafana or Databricks from our metrics or SQL files (docs/metrics.md)."""
     from dashboards.export import export as made  # noqa: PLC0415
 
-    board = made(tool, source, catalog, schema, load_settings().alerts.rules)
+    board = made(tool, source, catalog, schema, load_settings().alerts.rules, about)
     if output is None:
         _say(board, end="")
         return

@@ -218,60 +218,6 @@ _REBALANCES = [
     ),
 ]
 
-_HEALTH = [
-    Panel(
-        "Ages",
-        "Of the newest round, by the clocks; and since the server last read a new one, by its steady clock. Both "
-        "rise while nothing comes.",
-        PanelKind.LINES,
-        [
-            Ask("max by (cluster) (evenkeel_round_age_seconds)", "{{cluster}}: round"),
-            Ask("max by (cluster) (evenkeel_batch_age_seconds)", "{{cluster}}: read"),
-        ],
-        unit="s",
-    ),
-    Panel(
-        "What was not seen",
-        "Records that could not be decoded, ranges deleted before we read them, partitions of the offsets "
-        "log that open transactions block.",
-        PanelKind.LINES,
-        [
-            Ask(f"max(evenkeel_undecoded_records{{{_CLUSTER}}})", "records not decoded"),
-            Ask(f"max(evenkeel_gaps{{{_CLUSTER}}})", "gaps"),
-            Ask(f"max(evenkeel_held_log_partitions{{{_CLUSTER}}})", "partitions of the log held"),
-        ],
-    ),
-    Panel(
-        "Server",
-        "Whether the tables can be read.",
-        PanelKind.NUMBER,
-        [Ask("min(evenkeel_lake_readable)")],
-        words={0: ("tables cannot be read", RED), 1: ("reads the tables", GREEN)},
-        steps=((None, RED), (1, GREEN)),
-        without="no server answers",
-        width=8,
-        height=4,
-    ),
-    Panel(
-        "Series left out",
-        "Beyond serve.most_series: whole metrics are missing.",
-        PanelKind.NUMBER,
-        [Ask("sum(max by (metric) (evenkeel_series_left_out)) or sum(0 * max(evenkeel_lake_readable))")],
-        steps=((None, GREEN), (1, ORANGE)),
-        width=8,
-        height=4,
-    ),
-    Panel(
-        "Interval of the rounds",
-        "What the probe is set to.",
-        PanelKind.NUMBER,
-        [Ask(f"max(evenkeel_round_interval_seconds{{{_CLUSTER}}})")],
-        unit="s",
-        width=8,
-        height=4,
-    ),
-]
-
 BOARD: Final = ExportedBoard(
     uid="evenkeel-prometheus",
     title="Evenkeel",
@@ -286,7 +232,6 @@ BOARD: Final = ExportedBoard(
         "All groups of the cluster": _OVERVIEW,
         "One group: $group": _ONE,
         "Rebalances": _REBALANCES,
-        "Evenkeel itself": _HEALTH,
     },
 )
 """The board; `$cluster` and `$group` stand in its queries."""

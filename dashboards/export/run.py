@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from dashboards.export.databricks import databricks_json
 from dashboards.export.promql import BOARD
+from dashboards.export.promql_itself import ITSELF
 from dashboards.export.tables import board
 from streaming.config import Thresholds
 from streaming.exceptions import SetupError
@@ -24,6 +25,7 @@ def export(
     catalog: str | None = None,
     schema: str = "evenkeel",
     rules: Path | None = None,
+    about: Literal["groups", "itself"] = "groups",
 ) -> str:
     """A board as the tool imports it; the same arguments always give the same text.
 
@@ -34,14 +36,19 @@ def export(
         schema: Schema of the tables, as `evenkeel tables --ddl` registers them.
         rules: File of the alert rules, whose thresholds the boards over the tables have; None finds it as the alerter
             does.
+        about: What the board shows: groups, or Evenkeel itself, for Grafana over Prometheus alone.
 
     Raises:
-        SetupError: A name is none, Grafana's types are not installed, or the alert rules cannot be read.
+        SetupError: There is no such board, a name is none, Grafana's types are not installed, or the alert rules cannot
+            be read.
     """
     for name in (catalog, schema):
         if name is not None and not _NAME.fullmatch(name):
             message = f"{name!r} is not a name of a catalog or schema: use letters, digits and _."
             raise SetupError(message)
+    if about == "itself" and (tool, source) != ("grafana", "prometheus"):
+        message = "The board on Evenkeel itself is made for Grafana over Prometheus: leave out --source."
+        raise SetupError(message)
     if tool == "databricks":
         return databricks_json(catalog, schema, Thresholds.load(rules))
     try:
@@ -50,5 +57,5 @@ def export(
         message = f"Boards for Grafana need the package {missing.name}: install evenkeel[export]."
         raise SetupError(message) from None
     if source == "prometheus":
-        return grafana_json(BOARD)
+        return grafana_json(ITSELF if about == "itself" else BOARD)
     return grafana_json(board(source, catalog, schema, Thresholds.load(rules)))

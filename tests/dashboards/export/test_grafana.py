@@ -82,3 +82,15 @@ def test_without_grafanas_types_one_sentence_says_what_to_install(monkeypatch: p
     with pytest.raises(SetupError, match=r"^Boards for Grafana need .*: install evenkeel\[export\]\.$"):
         export("grafana")
     assert export("databricks")
+
+
+def test_the_board_on_evenkeel_itself_is_another_one_over_prometheus_alone() -> None:
+    itself = json.loads(export("grafana", about="itself"))
+    assert json.loads(json.dumps(Dashboard.from_json(itself), cls=JSONEncoder)) == itself
+    assert itself["uid"] != board("prometheus")["uid"]
+    shown = [panel for panel in itself["panels"] if panel["type"] != "row"]
+    assert all(panel["description"].endswith(".") for panel in shown)
+    assert not any("$cluster" in target["expr"] for panel in shown for target in panel["targets"])
+    for given in (("databricks", "prometheus"), ("grafana", "duckdb")):
+        with pytest.raises(SetupError, match=r"is made for Grafana over Prometheus: leave out --source\.$"):
+            export(*given, about="itself")  # type: ignore[arg-type]

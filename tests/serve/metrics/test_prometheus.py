@@ -13,7 +13,8 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import pytest
 
@@ -26,6 +27,10 @@ from tests.serve.running import running
 pytestmark = pytest.mark.soak
 
 Found = TypeVar("Found")
+
+RULES = Path(__file__).parents[3] / "conf" / "deploy" / "prometheus" / "evenkeel-rules.yaml"
+
+About = Literal["groups", "itself"]
 
 MODES = ("evenkeel", "kafka-lag-exporter", "kafka_exporter", "kminion")
 
@@ -155,20 +160,34 @@ BOARD: dict[str, Any] = {
     "Imbalance": [[["b", pytest.approx(1 / 3)]], [["b", pytest.approx(1 / 3)]]],
     "Rebalances, by the hour": [[["a", 1], ["b", 1]]],
     "Partitions moved, by the hour": [[["a", 1], ["b", 1]]],
-    "What was not seen": [[[0]], [[0]], [[0]]],
-    "Server": [[[1]]],
-    "Series left out": [[[0]]],
-    "Interval of the rounds": [[[10]]],
     # All four scrapes tell the ages.
     "$cluster": [[[CLUSTER, 4]]],
     "$group": [[["a", 1], ["b", 1]]],
 }
 
 # Panels whose values only grow, and how many series their queries have.
-AGES = {"Age of the newest round": [1], "Ages": [1, 1], "Newest decisions": [2]}
+AGES = {"Age of the newest round": [1], "Newest decisions": [2]}
 
 # Panels that show something while the cluster is silent.
-SILENT = {"Cluster": [[[1]]], "Server": [[[1]]], "Series left out": [[[0]]], "$cluster": [[[CLUSTER, 4]]]}
+SILENT = {"Cluster": [[[1]]], "$cluster": [[[CLUSTER, 4]]]}
+
+# The same of the board on Evenkeel itself.
+ITSELF: dict[str, Any] = {
+    "Server": [[[1]]],
+    "Silent clusters": [[[0]]],
+    "Late alerters": [[[0]]],
+    "Deliveries that fail": [[[0]]],
+    "Rounds behind": [[[0]]],
+    "Series left out": [[[0]]],
+    "Rounds": [[[CLUSTER, 1]], [[CLUSTER, 0]]],
+    "Rows of a batch": [[[CLUSTER, 6]], [[CLUSTER, 6]]],
+    "Keys in the state": [[[CLUSTER, 62]]],
+    "Memory of the state store": [[[CLUSTER, 1_048_576]]],
+    "Groups": [[[CLUSTER, 2]]],
+    "Deliveries of alerts": [[]],
+    "What was not seen": [[[CLUSTER, 0]], [[CLUSTER, 0]], [[CLUSTER, 0]]],
+}
+ITS_AGES = {"Ages": [1, 1], "Duration of batches": [1, 1], "What takes the time of a batch": [6]}
 
 # As a scrape in Kubernetes adds them, and the boards below expect them.
 LABELS = {"namespace": "kafka", "strimzi_io_cluster": "my-cluster"}
@@ -235,7 +254,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             for mode in MODES
         ]
         # JSON is YAML.
-        (folder / "prometheus.yml").write_text(json.dumps({"scrape_configs": jobs}))
+        (folder / "prometheus.yml").write_text(
+            json.dumps({"global": {"evaluation_interval": "1s"}, "rule_files": [str(RULES)], "scrape_configs": jobs})
+        )
         port = free_port()
         command = [
             program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
@@ -298,9 +319,9 @@ def test_queries_of_public_boards_and_rules_give_what_they_should(
         assert all(float(one["value"][1]) > 0 for one in found), (board, found)
 
 
-def expressions() -> Iterator[tuple[str, str]]:
-    """Panels and their queries of the exported board, as Grafana asks them for the group b."""
-    board = json.loads(export("grafana"))
+def expressions(about: About) -> Iterator[tuple[str, str]]:
+    """Panels and their queries of an exported board, as Grafana asks them for the group b."""
+    board = json.loads(export("grafana", about=about))
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
             yield panel["title"], target["expr"].replace("$cluster", CLUSTER).replace("$group", "b")
@@ -309,10 +330,10 @@ def expressions() -> Iterator[tuple[str, str]]:
         yield f"${variable['name']}", f"count by ({label}) ({series.replace('$cluster', CLUSTER)})"
 
 
-def results(there: Watched) -> dict[str, list[list[Any]]]:
+def results(there: Watched, about: About = "groups") -> dict[str, list[list[Any]]]:
     """By panel and query, each series as its labels' values and its value."""
     found: dict[str, list[list[Any]]] = {}
-    for title, text in expressions():
+    for title, text in expressions(about):
         series = query(there, text)
         found.setdefault(title, []).append(
             sorted([*sorted(one["metric"].values()), float(one["value"][1])] for one in series)
@@ -321,7 +342,7 @@ def results(there: Watched) -> dict[str, list[list[Any]]]:
 
 
 def without_ages(found: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
-    return {title: series for title, series in found.items() if title not in AGES}
+    return {title: series for title, series in found.items() if title not in AGES | ITS_AGES}
 
 
 def test_every_panel_of_the_exported_board_shows_what_it_should(prometheus: Watched) -> None:
@@ -329,6 +350,22 @@ def test_every_panel_of_the_exported_board_shows_what_it_should(prometheus: Watc
     assert without_ages(found) == BOARD
     assert {title: [len(one) for one in found[title]] for title in AGES} == AGES
     assert all(0 <= series[-1] < 3600 for title in AGES for one in found[title] for series in one)
+
+
+def test_every_panel_on_evenkeel_itself_shows_what_it_should(prometheus: Watched) -> None:
+    found = settled(lambda: results(prometheus, "itself"), lambda found: without_ages(found) == ITSELF)
+    assert without_ages(found) == ITSELF
+    assert {title: [len(one) for one in found[title]] for title in ITS_AGES} == ITS_AGES
+
+
+def test_the_shipped_rules_are_loaded_and_none_of_them_fires(prometheus: Watched) -> None:
+    def rules() -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"{prometheus.address}/api/v1/rules", timeout=30) as answer:
+            return [rule for group in json.load(answer)["data"]["groups"] for rule in group["rules"]]
+
+    found = settled(rules, lambda found: all(rule["health"] == "ok" for rule in found))
+    assert len(found) == 9
+    assert {(rule["health"], rule["state"]) for rule in found} == {("ok", "inactive")}
 
 
 def test_no_panel_shows_what_is_old_while_the_cluster_is_silent_and_all_do_once_it_speaks(prometheus: Watched) -> None:
@@ -344,8 +381,6 @@ def test_no_panel_shows_what_is_old_while_the_cluster_is_silent_and_all_do_once_
         prometheus.rounds.set()
     assert without_ages(found) == left
     assert found["Newest decisions"] == [[]]
-    assert (
-        min(series[-1] for title in ("Age of the newest round", "Ages") for one in found[title] for series in one) > 20
-    )
+    assert min(series[-1] for one in found["Age of the newest round"] for series in one) > 20
     again = settled(lambda: without_ages(results(prometheus)), lambda found: found == BOARD)
     assert again == BOARD
