@@ -13,10 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
-from streaming.config import FleetFile, Settings, secret_names
+from streaming.config import FleetFile, Settings, host_and_port, secret_names
 from streaming.exceptions import EvenkeelError, SetupError
+from streaming.health import LIVE, READY, health_served
+from streaming.job.health import JobHealth
 from streaming.lifecycle import room_log, stop_signals
 from streaming.process import JOB, only_one
 
@@ -106,6 +109,7 @@ class Fleet:
         self._gone: EvenkeelError | None = None
         self._has_rows = threading.Event()
         self._is_recorded = True
+        self.health = JobHealth()
 
     def run(self, stop: threading.Event) -> None:
         """Run until asked to stop; with `available_now` until everything is processed.
@@ -113,8 +117,12 @@ class Fleet:
         Raises:
             EvenkeelError: No query runs: the JVM is gone, or why the last of them ended.
         """
+        address = next(iter(self._file.clusters.values())).job.health
+        where = host_and_port(address) if address else None
+        setting = "[job] health in evenkeel.toml or EVENKEEL_JOB__HEALTH"
         try:
-            self._run_until(stop)
+            with health_served(where, "The job's health", setting, {LIVE: self.health.live, READY: self.health.ready}):
+                self._run_until(stop)
         finally:
             # Those that run when another one's end is the job's end need not be waited for.
             for one in self._clusters.values():
@@ -124,6 +132,7 @@ class Fleet:
         self._follow({})
         looked_at, maintenance = -math.inf, None
         while not stop.wait(_POLL_S) and any(one.runs for one in self._clusters.values()):
+            self.health.beat()
             self._refuse_to_go_on()
             if maintenance is None and self._has_rows.is_set() and not self._start.available_now:
                 maintenance = self._begin_maintenance()
@@ -185,6 +194,8 @@ class Fleet:
         after = self._file.clusters
         ended = {name for name in self._clusters if after.get(name) != before.get(name)}
         _end(self._clusters.pop(name) for name in ended)
+        for name in ended:
+            self.health.forget(name)
         for name in ended - after.keys():
             _LOG.info("cluster %s is watched no more: it is not in the settings file", name)
         for name, settings in after.items():
@@ -209,8 +220,9 @@ class Fleet:
                 pause_s = 1.0
             wait_s = _REST_S if isinstance(one.failure, SetupError) else pause_s
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            said = str(one.failure) if isinstance(one.failure, EvenkeelError) else repr(one.failure)
+            self.health.failed(name, said)
             if len(self._clusters) > 1:
-                said = one.failure if isinstance(one.failure, EvenkeelError) else repr(one.failure)
                 _LOG.error("cluster %s: %s (Its query starts again in %.0f s; the others go on.)", name, said, wait_s)
             one.stop.wait(wait_s)
 
@@ -225,6 +237,7 @@ class Fleet:
 
         def done(number: int, written: dict[str, int]) -> None:
             self._has_rows.set()
+            self.health.worked(settings.cluster)
             rows = ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows"
             _LOG.info("%s batch %d: %s", settings.cluster, number, rows)
 
@@ -243,6 +256,7 @@ class Fleet:
                     done=done,
                     check=check,
                     session=session,
+                    started=partial(self.health.started, settings.cluster),
                     stop=one.stop,
                     clusters=len(self._clusters),
                 )

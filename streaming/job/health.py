@@ -8,6 +8,7 @@ again one by one, and a JVM that is gone ends the process. A job that stands by 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Final
@@ -20,25 +21,38 @@ come around for so long hangs, and only a restart helps."""
 
 
 class JobHealth:
-    """Told by the job's loop and its queries, asked by other threads: every change is one assignment."""
+    """Told by the job's loop and its queries' threads, asked by others."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin: no query has started yet; `clock` is in seconds that only grow."""
         self._clock = clock
         self._beat_at: float | None = None
+        self._changes = threading.Lock()
         self._queries: dict[str, str | None] = {}
 
     def beat(self) -> None:
         """The loop has come around."""
         self._beat_at = self._clock()
 
-    def report(self, cluster: str, trouble: str | None = None) -> None:
-        """A cluster's query works (None), or why it does not, in one sentence."""
-        self._queries = {**self._queries, cluster: trouble}
+    def started(self, cluster: str) -> None:
+        """A cluster's query is active. What failed before is over only when a batch is done."""
+        with self._changes:
+            self._queries = {cluster: None, **self._queries}
+
+    def worked(self, cluster: str) -> None:
+        """A batch of a cluster is done."""
+        with self._changes:
+            self._queries = {**self._queries, cluster: None}
+
+    def failed(self, cluster: str, why: str) -> None:
+        """A cluster's query has ended; `why` is one sentence."""
+        with self._changes:
+            self._queries = {**self._queries, cluster: why}
 
     def forget(self, cluster: str) -> None:
         """The cluster is not watched any more."""
-        self._queries = {name: trouble for name, trouble in self._queries.items() if name != cluster}
+        with self._changes:
+            self._queries = {name: trouble for name, trouble in self._queries.items() if name != cluster}
 
     def live(self) -> Condition:
         """Whether the loop runs."""

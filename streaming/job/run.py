@@ -114,6 +114,7 @@ def run(
     done: Callable[[int, dict[str, int]], None] | None = None,
     check: Callable[[], None] = lambda: None,
     session: Callable[[], SparkSession] | None = None,
+    started: Callable[[], None] = lambda: None,
     stop: threading.Event | None = None,
     clusters: int = 1,
 ) -> None:
@@ -128,6 +129,7 @@ def run(
         done: Called after each batch with its number and the rows written per table.
         check: Raises before each write when this job may not write any more (`only_one`).
         session: Gives a session of this query's own; None to start Spark, and stop it at the end.
+        started: Called when the query is active.
         stop: Ends the query; None for one that ends by itself.
         clusters: How many clusters share the session's cores.
 
@@ -168,6 +170,7 @@ def run(
                 hold=hold,
                 clusters=clusters,
             )
+            started()
             _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
             failure = _wait_for_the_end(query, stop or threading.Event(), hold, batches)
             batches.look(query)

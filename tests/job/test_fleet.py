@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 from streaming.catalog import WatchedCluster, record_fleet
 from streaming.config import FleetFile, Settings, load_fleet
+from streaming.demo.ports import free_port
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job import fleet
 from streaming.job.fleet import Fleet, Start
@@ -36,8 +39,17 @@ class _Queries:
         self.begun: Queue[str] = Queue()
         self.does: dict[str, Query] = {}
 
-    def run(self, settings: Settings, *, stop: threading.Event, check: Callable[[], None], **_: Any) -> None:
+    def run(
+        self,
+        settings: Settings,
+        *,
+        stop: threading.Event,
+        check: Callable[[], None],
+        started: Callable[[], None],
+        **_: Any,
+    ) -> None:
         check()
+        started()
         self.begun.put(settings.cluster)
         self.does.get(settings.cluster, _waits)(stop)
 
@@ -229,3 +241,17 @@ def test_which_clusters_are_watched_is_recorded_and_a_new_name_of_one_needs_a_wo
     with _running(file("payments", "orders-eu", more='renamed_from = "orders"\n')):
         assert sorted(queries.next() for _ in range(2)) == ["orders-eu", "payments"]
         assert _comes(lambda: _states(lake).get("orders-eu") == ("watched", "orders"))
+
+
+def test_the_job_says_which_cluster_fails_and_is_ready_all_the_same(
+    queries: _Queries, file: Callable[..., FleetFile]
+) -> None:
+    queries.does["bad"] = _fails(QueryEndedError("no space"))
+    port = free_port()
+    with _running(file("good", "bad", more=f'[job]\nhealth = "127.0.0.1:{port}"\n')):
+        for _ in range(3):
+            queries.next()  # twice the bad one
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=30) as answer:
+            assert json.load(answer) == {"ready": True, "reasons": ["Cluster 'bad': no space"]}
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/live", timeout=30) as answer:
+            assert json.load(answer) == {"live": True, "reasons": []}

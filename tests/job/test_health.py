@@ -20,26 +20,28 @@ def test_before_its_first_query_it_is_live_for_as_long_as_it_stands_by_and_not_r
 
 def test_a_cluster_whose_query_fails_is_a_reason_while_another_one_works() -> None:
     health = JobHealth()
-    health.report("orders")
-    health.report("billing", POISONED)
+    health.started("orders")
+    health.failed("billing", POISONED)
     assert health.ready() == Condition(True, (f"Cluster 'billing': {POISONED}",))
     assert health.live() == Condition(True)
-    health.report("billing")
+    health.started("billing")  # again, and nobody knows for how long
+    assert health.ready().reasons
+    health.worked("billing")
     assert health.ready() == Condition(True)
 
 
 def test_where_no_query_works_it_is_not_ready_and_still_live() -> None:
     health = JobHealth()
     for cluster in ("orders", "billing"):
-        health.report(cluster, POISONED)
+        health.failed(cluster, POISONED)
     assert health.ready() == Condition(False, (f"Cluster 'billing': {POISONED}", f"Cluster 'orders': {POISONED}"))
     assert health.live() == Condition(True)
 
 
 def test_a_cluster_that_is_not_watched_any_more_is_no_reason() -> None:
     health = JobHealth()
-    health.report("orders")
-    health.report("billing", POISONED)
+    health.started("orders")
+    health.failed("billing", POISONED)
     health.forget("billing")
     assert health.ready() == Condition(True)
 
