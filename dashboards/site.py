@@ -220,7 +220,11 @@ class Site:
                 address=address,
                 asset=asset,
                 boards=[
-                    {"word": one.word, "href": address.link(*one.path), "here": one is board}
+                    {
+                        "word": one.word,
+                        "href": address.link(*one.path, cluster=address.text("cluster")),
+                        "here": one is board,
+                    }
                     for one in BOARDS
                     if one.word
                 ],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
@@ -205,10 +206,10 @@ def serve(
         os.environ["EVENKEEL_SERVE__LISTEN"] = listen
     if alerts is not None:
         os.environ["EVENKEEL_SERVE__ALERTS"] = str(alerts == "on")
-    settings = _settings(None, lake, cluster)
+    clusters = _fleet(None, lake, cluster)
     from streaming.serve import main as run_server  # noqa: PLC0415
 
-    raise typer.Exit(run_server(settings))
+    raise typer.Exit(run_server(clusters))
 
 
 @app.command()
@@ -218,8 +219,8 @@ def alert(
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each target and exit.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check the rules, the targets and the routes.")] = False,
 ) -> None:
-    """Run the alerter alone: rules over the tables, sent to the targets (docs/alerts.md)."""
-    settings = _settings(None, lake, cluster)
+    """Run the alerter alone, for all clusters: rules over the tables, sent to the targets (docs/alerts.md)."""
+    settings = _shared(lake)
     from streaming.alerts import check_settings, send_test  # noqa: PLC0415
     from streaming.alerts import main as run_alerter  # noqa: PLC0415
 
@@ -228,7 +229,7 @@ def alert(
     if check:
         check_settings(settings, _say)
         return
-    raise typer.Exit(run_alerter(settings))
+    raise typer.Exit(run_alerter(_fleet(None, lake, cluster)))
 
 
 @app.command()
@@ -250,7 +251,7 @@ def mute(
     cluster: ClusterOption = None,
 ) -> None:
     """Send no alerts about a group, a rule, a team or a severity for a while (docs/alerts.md)."""
-    settings = _settings(None, lake, cluster)
+    settings = _of_group(lake, cluster, name if kind in {None, "group"} else None)
     from streaming.alerts import load_rules  # noqa: PLC0415
     from streaming.notes import KnownNames  # noqa: PLC0415
     from streaming.notes import mute as write  # noqa: PLC0415
@@ -266,7 +267,7 @@ def unmute(
     cluster: ClusterOption = None,
 ) -> None:
     """End a mute before its time; what still fires is sent then."""
-    settings = _settings(None, lake, cluster)
+    settings = _of_group(lake, cluster, name)
     from streaming.notes import unmute as end  # noqa: PLC0415
 
     _say(end(settings.lake, settings.cluster, name))
@@ -277,11 +278,14 @@ def mutes(
     lake: LakeOption = None,
     cluster: ClusterOption = None,
 ) -> None:
-    """List the mutes that hold, or will."""
-    settings = _settings(None, lake, cluster)
+    """List the mutes that hold, or will, of all clusters."""
+    clusters = load_fleet(**{name: value for name, value in (("lake", lake), ("cluster", cluster)) if value})
     from streaming.notes import print_mutes  # noqa: PLC0415
 
-    print_mutes(settings.lake, settings.cluster, _console())
+    for settings in clusters:
+        if len(clusters) > 1:
+            _say(f"{printable(settings.cluster)}:")
+        print_mutes(settings.lake, settings.cluster, _console())
 
 
 @app.command()
@@ -295,7 +299,7 @@ def mark(
     cluster: ClusterOption = None,
 ) -> None:
     """Mark a moment in the charts: a deploy, a migration (docs/alerts.md)."""
-    settings = _settings(None, lake, cluster)
+    settings = _of_group(lake, cluster, group)
     from streaming.notes import mark as write  # noqa: PLC0415
 
     _say(write(settings.lake, settings.cluster, text, group, at))
@@ -318,7 +322,7 @@ def maintain(
     from streaming.maintain import maintain as maintain_lake  # noqa: PLC0415
     from streaming.maintain import repair as repair_lake  # noqa: PLC0415
 
-    settings = _settings(None, lake, None)
+    settings = _shared(lake)
     if repair:
         repair_lake(settings, _console())
         return
@@ -336,7 +340,7 @@ def tables(
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """List the tables of the lake, or print the SQL that registers them elsewhere (docs/lake.md)."""
-    settings = _settings(None, lake, None)
+    settings = _shared(lake)
     from streaming.catalog import list_tables, print_ddl  # noqa: PLC0415
 
     if ddl is None:
@@ -352,7 +356,7 @@ def advise(
     cluster: ClusterOption = None,
 ) -> None:
     """Say what could be changed in the groups, why, and what it costs (docs/advice.md)."""
-    settings = _settings(None, lake, None)
+    settings = _shared(lake)
     from streaming.advice import print_advice  # noqa: PLC0415
 
     print_advice(settings.lake, _console(), group, cluster)
@@ -377,7 +381,7 @@ def explain(
     ] = False,
 ) -> None:
     """Say in words who should own what in a group, and why; for drift, what is different (docs/tools.md)."""
-    settings = _settings(None, lake, None)
+    settings = _shared(lake)
     from streaming.explain import print_explanation, read_partition  # noqa: PLC0415
 
     place = None if partition is None else read_partition(partition)
@@ -391,15 +395,15 @@ def doctor(
     lake: LakeOption = None,
     cluster: ClusterOption = None,
 ) -> None:
-    """Say what is well and what is not: cluster, rights, lake, alerts; exit code 2 if something is wrong."""
-    settings: Settings | EvenkeelError
+    """Say what is well and what is not: clusters, rights, lake, alerts; exit code 2 if something is wrong."""
+    clusters: Sequence[Settings] | EvenkeelError
     try:
-        settings = _settings(bootstrap, lake, cluster)
+        clusters = _fleet(bootstrap, lake, cluster)
     except EvenkeelError as error:
-        settings = error
+        clusters = error
     from streaming.doctor import examine  # noqa: PLC0415
 
-    raise typer.Exit(examine(settings, _console()))
+    raise typer.Exit(examine(clusters, _console()))
 
 
 @app.command()
@@ -442,7 +446,7 @@ def export(
     """Make a board for Grafana or Databricks from our metrics or SQL files (docs/metrics.md)."""
     from dashboards.export import export as made  # noqa: PLC0415
 
-    board = made(tool, source, catalog, schema, load_settings().alerts.rules, about)
+    board = made(tool, source, catalog, schema, _shared(None).alerts.rules, about)
     if output is None:
         _say(board, end="")
         return
@@ -575,6 +579,23 @@ def _fleet(
     return clusters
 
 
+def _shared(lake: str | None) -> Settings:
+    """Settings for work on the whole lake: the longest heartbeat of a cluster says how far back its present begins."""
+    clusters = load_fleet(**({} if lake is None else {"lake": lake}))
+    return max(clusters, key=lambda one: one.job.heartbeat_ms)
+
+
+def _of_group(lake: str | None, cluster: str | None, group: str | None) -> Settings:
+    """The settings of the cluster that is named, or that has this group and no other has."""
+    if cluster is None and group is not None and len(load_fleet()) > 1:
+        from streaming.notes import clusters_of  # noqa: PLC0415
+
+        found = clusters_of(_shared(lake).lake, group)
+        if len(found) == 1:
+            cluster = found[0]
+    return _settings(None, lake, cluster)
+
+
 def _settings(bootstrap: str | None, lake: str | None, cluster: str | None, rocketmq: str | None = None) -> Settings:
     given: dict[str, Any] = {k: v for k, v in (("lake", lake), ("cluster", cluster)) if v is not None}
     if rocketmq is not None:
@@ -599,5 +620,5 @@ def _refuse_bootstrap(bootstrap: str | None, settings: Settings) -> None:
 def _custom_strategies() -> CustomStrategies:
     from streaming.groups import custom_of  # noqa: PLC0415
 
-    listed = load_settings().custom_strategies
+    listed = _shared(None).custom_strategies
     return custom_of((one.name, one.assignor, one.deterministic) for one in listed)

@@ -121,7 +121,7 @@ ROOMS = {
     ),
     "streaming.alerts": room(
         "apprise deltalake duckdb pyarrow pydantic requests",
-        "streaming.config streaming.exceptions streaming.lifecycle streaming.notes "
+        "streaming.catalog streaming.config streaming.exceptions streaming.lifecycle streaming.notes "
         "streaming.process streaming.records streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.backtest": room(

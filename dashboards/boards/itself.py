@@ -19,7 +19,18 @@ from streaming.catalog import Contents
 from streaming.tables import DataFile
 from streaming.terminal import age
 
-__all__ = ["CLUSTERS", "ITSELF", "MOST_ROUNDS", "alerter", "delay", "maintained", "missing", "silent", "status"]
+__all__ = [
+    "CLUSTERS",
+    "ITSELF",
+    "MOST_ROUNDS",
+    "alerter",
+    "delay",
+    "maintained",
+    "missing",
+    "overview",
+    "silent",
+    "status",
+]
 
 _HOUR: Final = timedelta(hours=1)
 
@@ -34,6 +45,9 @@ _ALERTER_WITHIN: Final = timedelta(minutes=15)
 
 # An hour is over, and the maintenance has had another one for it.
 _MAINTAINED_WITHIN: Final = timedelta(hours=3)
+
+# Probe and job of a cluster have its first round in the tables within a minute.
+_STARTS_WITHIN: Final = timedelta(minutes=3)
 
 _ROLLUPS: Final = frozenset({"group_hourly", "group_daily", "partition_hourly"})
 
@@ -61,7 +75,7 @@ def silent(lake: PageLake) -> tuple[str, ...]:
 
 def status(view: View) -> dict[str, Any]:
     """Values of the macro `status`; `there` says whether there is anything to draw below it."""
-    rounds = view.rows("rounds")
+    rounds, unstarted = view.rows("rounds"), view.rows("unstarted")
     quiet = silent(view.lake)
     shown = [row for row in rounds if view.cluster in {None, row["cluster"]}]
     late = [row for row in shown if row["cluster"] in quiet]
@@ -72,11 +86,11 @@ def status(view: View) -> dict[str, Any]:
     return {
         "there": bool(rounds) or bool(view.rows("groups")),
         "reading": not view.lake.present and view.lake.problem is None,
-        "clusters": [row["cluster"] for row in rounds],
+        "clusters": view.clusters,
         "newest": newest,
         "silent": bool(late) and len(late) == len(shown),
         "quiet": _quiet(view, *(row["cluster"] for row in late)),
-        "notes": _notes(view, rounds, quiet),
+        "notes": [*_notes(view, rounds, quiet), *_unstarted(view, unstarted)],
     }
 
 
@@ -101,6 +115,19 @@ def _notes(view: View, rounds: Sequence[Row], quiet: Sequence[str]) -> list[tupl
     return notes
 
 
+def _unstarted(view: View, rows: Sequence[Row]) -> list[tuple[str, str, bool]]:
+    """A note on each watched cluster without a round."""
+    text = "Nothing is known of it: check that its probe reaches it, and the job's log."
+    return [
+        (
+            f"No round from {words.visible(row['cluster'])} yet.",
+            f"{text} It is watched since {words.time(row['written_time'])}.",
+            view.now - row["written_time"] < _STARTS_WITHIN,
+        )
+        for row in rows
+    ]
+
+
 def _quiet(view: View, *clusters: str) -> str:
     """Since when at least one of some clusters has been quiet."""
     return age(timedelta(seconds=min(map(view.lake.quiet_s, clusters), default=0.0)))
@@ -112,22 +139,47 @@ def missing(row: Row) -> list[str]:
     Args:
         row: A row of clusters.sql.
     """
+    if row["round"] is None:
+        return ["everything: there is no round of it yet"]
     said = [f"{words.counted(row[column], 'group')} {text}" for column, text in _MISSING.items() if row[column]]
     if row["cluster_id"] is None:
         return [*said, "the broker gives no cluster id"]
     return said
 
 
-def _clusters(view: View) -> Mapping[str, Any]:
-    shown = [row for row in view.rows("clusters") if view.cluster in {None, row["cluster"]}]
+def overview(view: View) -> dict[str, Any]:
+    """The chosen clusters, or all, at one glance: rows of clusters.sql, the sickest first, and what is beside them.
+
+    Values of `quiet` say for how long there has been no round, for clusters of which the present is not known.
+    """
     groups = view.columns("groups", cluster=None)
+    health = Counter(zip(groups["cluster"].to_pylist(), groups["health"].to_pylist(), strict=True))
+    firing = Counter(row["cluster"] for row in view.rows("alerts", cluster=None))
+    quiet = {name: f"silent for {_quiet(view, name)}" for name in silent(view.lake)}
+    quiet |= {row["cluster"]: "no round yet" for row in view.rows("unstarted")}
+
+    def sickness(row: Row) -> int:
+        """The worst health of its groups; nothing is worse than not to know."""
+        of_groups: list[int] = [number for name, number in health if name == row["cluster"]]
+        return max([3 if row["cluster"] in quiet else -1, *of_groups])
+
+    shown = [
+        {**row, "health": sickness(row)} for row in view.rows("clusters") if view.cluster in {None, row["cluster"]}
+    ]
+    shown.sort(key=lambda row: (row["cluster"] not in quiet, -row["health"], -firing[row["cluster"]], row["cluster"]))
     return {
         "clusters": shown[:_MOST_CLUSTERS],
         "hidden": len(shown) - _MOST_CLUSTERS,
-        "quiet": {name: _quiet(view, name) for name in silent(view.lake)},
-        "health": Counter(zip(groups["cluster"].to_pylist(), groups["health"].to_pylist(), strict=True)),
+        "quiet": quiet,
+        "health": health,
+        "firing": firing,
+    }
+
+
+def _clusters(view: View) -> Mapping[str, Any]:
+    return {
+        **overview(view),
         "unseen": {(row["cluster"], row["kind"]): row["number"] for row in view.rows("unseen")},
-        "firing": Counter(row["cluster"] for row in view.rows("alerts", cluster=None)),
         "missing": missing,
         "held": view.rows("open_transactions"),
         "shown": _MOST_CLUSTERS,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from dashboards import format as words
 from dashboards.boards.alerts import firing
+from dashboards.boards.itself import overview
 from dashboards.format import Row
 from dashboards.page.board import HEALTH, Board, View, by_group, key, rows_of, total
 
@@ -82,6 +83,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "counts": zip(HEALTH, view.chips("show", HEALTH.values(), counts), strict=True),
         "owners": view.owner_chips(group["group_id"] for group in everyone),
         "alerts": None if view.everything else firing(view, None),
+        "fleet": overview(view) if len(view.clusters) > 1 and not view.everything else None,
         "rows": [
             (row, _fold(row["groups"])) if "groups" in row else _group(next(whole), view, since, places or {})
             for row in shown

@@ -92,8 +92,8 @@ class View:
 
     @property
     def clusters(self) -> list[str]:
-        """The watched clusters."""
-        return [row["cluster"] for row in self.rows("rounds")]
+        """The watched clusters, also those without a round yet."""
+        return sorted(row["cluster"] for name in ("rounds", "unstarted") for row in self.rows(name))
 
     @property
     def most(self) -> int:

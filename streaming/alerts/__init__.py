@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from streaming.alerts.commands import AlerterWork, check_settings, main, open_targets, send_test
+from streaming.alerts.commands import check_settings, main, send_test
+from streaming.alerts.delivery.opened import open_targets
 from streaming.alerts.exceptions import RulesError
+from streaming.alerts.fleet import ALERTS_GRACE_S, AlerterFleet
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import Feed
 from streaming.alerts.judging.firing import FiringState, step
@@ -12,9 +14,10 @@ from streaming.alerts.run import Alerter
 from streaming.alerts.transitions import FIRING, Transition
 
 __all__ = [
+    "ALERTS_GRACE_S",
     "FIRING",
     "Alerter",
-    "AlerterWork",
+    "AlerterFleet",
     "Conditions",
     "Feed",
     "FiringState",

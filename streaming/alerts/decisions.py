@@ -21,16 +21,19 @@ from streaming.alerts.transitions import Transition, transition_of
 from streaming.tables import (
     ALERT_TABLES,
     NOTE_TABLES,
-    VIEWS,
     DeltaLake,
     OpenedTable,
     alerter_place,
     append_once,
+    current_sql,
     named_to_arrow,
     table_named,
 )
 
-_CURRENT: Final = f"SELECT * FROM ({VIEWS['alerts_current']}) WHERE cluster = $cluster"  # noqa: S608 - our own view
+# Those of a closed cluster, too: they are still to be ended.
+_CURRENT: Final = (
+    f"SELECT * FROM ({current_sql(replace(table_named('alerts'), with_cluster=False))}) WHERE cluster = $cluster"  # noqa: S608 - our own view
+)
 
 _AFTER: Final = "SELECT * FROM alerts WHERE cluster = $cluster AND decision > $number ORDER BY decision, round"
 

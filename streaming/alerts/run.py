@@ -110,6 +110,11 @@ class Alerter:
         """Whether nothing is left to deliver."""
         return self._outgoing.idle
 
+    @property
+    def settled(self) -> bool:
+        """Whether this alerter works, no alert is pending or firing, and nothing is left to write or to deliver."""
+        return self._is_ours and not self._behind and not (self._judge.active or self._unwritten) and self.idle
+
     def poll(self) -> list[Transition]:
         """Poll once; returns the decisions. Temporary failures are logged, and retried at the next poll.
 
@@ -167,8 +172,12 @@ class Alerter:
         self._beaten = judged
         self._outgoing.judged()
 
-    def run(self, stop: threading.Event) -> bool:
+    def run(self, stop: threading.Event, until: Callable[[Alerter], bool] = lambda _: False) -> bool:
         """Poll until asked to stop; at once again when a queue has an outcome to write.
+
+        Args:
+            stop: Asks to stop.
+            until: Asked after each poll whether this was the last one.
 
         Returns:
             False when the tables could not be judged for so long that everything must be opened again, and when another
@@ -188,6 +197,8 @@ class Alerter:
                     self._trouble.reason,
                 )
                 return False
+            if until(self):
+                break
             self.wake.wait(self._alerts.poll_ms / 1000)
         return True
 

@@ -85,7 +85,7 @@ def write_first_settings(
         prefix = f"EVENKEEL_CONFIG={shlex.quote(str(output))} "
         os.environ["EVENKEEL_CONFIG"] = str(output)
     try:
-        code = examine(load_settings(), console)
+        code = examine([load_settings()], console)
     except EvenkeelError as error:
         code = examine(error, console)
     if code:

@@ -1,4 +1,4 @@
-"""The lake: who works on it, its tables, how fresh they are, the checkpoint; and the alerts over it."""
+"""The lake: its tables, and for each cluster who works on it and how fresh it is; and the alerts over it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,25 @@ LookResult = tuple[CheckState, str]
 """State and text of a `CheckResult`."""
 
 
-def check_lake(settings: Settings) -> Iterator[CheckResult]:
-    """All checks of the lake."""
+def check_watched(settings: Settings) -> Iterator[CheckResult]:
+    """The checks of one cluster's part of the lake."""
     yield tried("lake", "checkpoint", lambda: ("ok", checkpoint_of(settings)))
-    for what, cluster in ((JOB, settings.cluster), (ALERTER, settings.cluster), (MAINTAINER, None)):
-        line = tried("lake", f"lease of the {what}", partial(_worker, what, settings.lake, cluster))
+    for what in (JOB, ALERTER):
+        line = tried("lake", f"lease of the {what}", partial(_worker, what, settings.lake, settings.cluster))
         yield line
         if line.state == "wrong":
             return  # (Each table would wait for the store in vain.)
+    states = {one.state for one in contents(settings.lake)}
+    if "ok" in states and "unreadable" not in states:
+        yield tried("lake", "newest round", lambda: _fresh(settings))
+
+
+def check_lake(settings: Settings) -> Iterator[CheckResult]:
+    """The checks of the lake itself, which all clusters share."""
+    line = tried("lake", f"lease of the {MAINTAINER}", partial(_worker, MAINTAINER, settings.lake, None))
+    yield line
+    if line.state == "wrong":
+        return
     found = contents(settings.lake)
     bad = [one for one in faults(found) if one.state == "unreadable"]
     # Where the store is away, all tables have the same reason.
@@ -51,8 +62,6 @@ def check_lake(settings: Settings) -> Iterator[CheckResult]:
     if missing:
         text = f"{', '.join(missing)}: deleted, or of a release that has not run yet. The next start creates them."
         yield CheckResult("lake", "missing tables", "warn", text)
-    if not bad:
-        yield tried("lake", "newest round", lambda: _fresh(settings))
 
 
 def _fresh(settings: Settings) -> LookResult:
@@ -91,6 +100,8 @@ def _worker(what: str, lake: str, cluster: str | None) -> LookResult:
 def check_alerts(settings: Settings) -> Iterator[CheckResult]:
     """The rules file, and whether each target's address is one that can be used. Nothing is sent."""
     told: list[str] = []
+    # `up` reads it first of all.
+    Thresholds.load(settings.alerts.rules)
     try:
         check_settings(settings, told.append)
     except SetupError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from types import MappingProxyType
@@ -11,8 +12,8 @@ from typing import Final
 
 from rich.console import Console
 
-from streaming.config import Settings, Thresholds
-from streaming.doctor.lake import LookResult, check_alerts, check_lake
+from streaming.config import Settings
+from streaming.doctor.lake import LookResult, check_alerts, check_lake, check_watched
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
 from streaming.java import find_java, java_release
 from streaming.probe import CheckResult, CheckState, inspect, tried
@@ -25,8 +26,6 @@ _PACKAGES: Final = ("evenkeel", "kafka-python", "pyspark", "deltalake", "duckdb"
 
 def _settings(settings: Settings) -> Iterator[CheckResult]:
     yield CheckResult("settings", "cluster and lake", "ok", f"cluster {settings.cluster}, lake {settings.lake}")
-    # `up` reads it first of all.
-    Thresholds.load(settings.alerts.rules)
 
 
 def _machine(_: Settings) -> Iterator[CheckResult]:
@@ -46,11 +45,15 @@ CHECKS: Final[Mapping[str, CheckFunction]] = MappingProxyType(
         "settings": _settings,
         "machine": _machine,
         "cluster": partial(inspect, thoroughly=True),
+        "cluster's lake": check_watched,
         "lake": check_lake,
         "alerts": check_alerts,
     }
 )
 """The checks by what they look at. Each request in them has a limit of its own."""
+
+_OF_EACH: Final = frozenset({"settings", "cluster", "cluster's lake"})
+"""The checks of which every cluster has its own; the others are of what all share."""
 
 _MARK: Final[dict[CheckState, tuple[str, str]]] = {
     "ok": ("ok   ", "green"),
@@ -59,24 +62,29 @@ _MARK: Final[dict[CheckState, tuple[str, str]]] = {
 }
 
 
-def examine(settings: Settings | EvenkeelError, console: Console, checks: Mapping[str, CheckFunction] = CHECKS) -> int:
+def examine(
+    clusters: Sequence[Settings] | EvenkeelError, console: Console, checks: Mapping[str, CheckFunction] = CHECKS
+) -> int:
     """Run all checks and print what they find; returns the exit code: 0, or 2 where something is wrong.
 
     Args:
-        settings: All settings, or why they cannot be read: then only that is said.
+        clusters: The settings of each cluster, or why they cannot be read: then only that is said.
         console: Where to print; progress is shown on a terminal.
         checks: The checks.
     """
-    if isinstance(settings, EvenkeelError):
-        _print(CheckResult("settings", "settings", "wrong", str(settings)), console)
+    if isinstance(clusters, EvenkeelError):
+        _print(CheckResult("settings", "settings", "wrong", str(clusters)), console)
         return SETUP_EXIT_CODE
     lines: list[CheckResult] = []
     for area, check in checks.items():
-        with console.status(f"looking at the {area} …"):
-            found = _run(area, check, settings)
-        lines += found
-        for line in found:
-            _print(line, console)
+        for settings in clusters if area in _OF_EACH else clusters[:1]:
+            with console.status(f"looking at the {area} …"):
+                found = _run(area, check, settings)
+            if area in _OF_EACH and len(clusters) > 1:
+                found = [replace(line, what=f"{settings.cluster}: {line.what}") for line in found]
+            lines += found
+            for line in found:
+                _print(line, console)
     counts = {state: sum(line.state == state for line in lines) for state in _MARK}
     say(console, f"{counts['ok']} ok, {counts['warn']} warn, {counts['wrong']} wrong")
     if counts["wrong"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.notes.book import NoteBook, write_note
+from streaming.notes.book import NoteBook, clusters_of, write_note
 from streaming.notes.commands import KnownNames, checked_mark, mark, mute, print_mutes, unmute
 from streaming.notes.kinds import (
     GROUP,
@@ -32,6 +32,7 @@ __all__ = [
     "Mute",
     "NoteBook",
     "checked_mark",
+    "clusters_of",
     "mark",
     "mute",
     "muting",

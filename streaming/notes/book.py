@@ -21,6 +21,7 @@ from streaming.tables import (
     NOTE_TABLES,
     VIEWS,
     DeltaLake,
+    LakeReader,
     OpenedTable,
     append_once,
     named_to_arrow,
@@ -89,6 +90,16 @@ _MUTES: Final = (
     f"SELECT * FROM ({VIEWS['mutes_current']}) WHERE cluster = $cluster AND kind IS NOT NULL AND name IS NOT NULL "  # noqa: S608 - our own view
     "AND from_time IS NOT NULL AND until_time IS NOT NULL"
 )
+
+
+def clusters_of(lake: str, name: str) -> list[str]:
+    """Names of the clusters that have a living group of this name, or a mute of this id."""
+    check_lake(lake)
+    sql = (
+        "SELECT cluster FROM group_health_current WHERE group_id = $name UNION "
+        "SELECT cluster FROM mutes_current WHERE mute_id = $name ORDER BY cluster"
+    )
+    return [row["cluster"] for row in LakeReader(lake).rows(sql, {"name": name})]
 
 
 class NoteBook:

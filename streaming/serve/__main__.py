@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from streaming.config import load_settings
+from streaming.config import load_fleet
 from streaming.lifecycle import exit_code
 from streaming.serve import main
 
 if __name__ == "__main__":
-    sys.exit(exit_code(lambda: main(load_settings())))
+    sys.exit(exit_code(lambda: main(load_fleet())))

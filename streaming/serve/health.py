@@ -81,7 +81,7 @@ def _summary(model: Model) -> Response:
     """Alive, and whether the lake is followed; without names, because it needs no login."""
     snapshot = model.snapshot
     there = model.there(snapshot) if snapshot else frozenset[str]()
-    ages = [round_age_s(snapshot.clusters[name]) for name in there] if snapshot else []
+    ages = [round_age_s(snapshot.clusters[name]) for name in there & snapshot.clusters.keys()] if snapshot else []
     silent = len(model.silent(snapshot) & there) if snapshot else 0
     followed = model.lake.followed
     status = "ok" if followed and snapshot and not silent else "silent" if followed and snapshot else "starting"
@@ -93,7 +93,7 @@ def _summary(model: Model) -> Response:
         "status": status,
         "followed": followed,
         "newest_round_age_seconds": round(min(ages), 3) if ages else None,
-        "clusters": len(ages),
+        "clusters": len(there),
         "silent_clusters": silent,
     }
     # Silence is the job's trouble: a restart of this server would not mend it.

@@ -17,7 +17,7 @@ from streaming.config import Settings, Thresholds
 from streaming.times import epoch_ms
 
 _METRIC = "metric_"
-_ROUNDS = "metric_rounds"
+_ROUNDS, _UNSTARTED = "metric_rounds", "unstarted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,14 @@ class Snapshot:
     Attributes:
         version: Grows with each snapshot.
         clusters: By name.
+        unstarted: Clusters that are watched without a round yet.
         metrics: The rows behind the metrics; those of `rebalances` are none while older rows are still being read.
         whole: Whether older rows were read, too.
     """
 
     version: int
     clusters: dict[str, Cluster]
+    unstarted: frozenset[str]
     metrics: MetricRows
     whole: bool
 
@@ -158,8 +160,8 @@ class Model:
         return quiet
 
     def silent(self, snapshot: Snapshot) -> frozenset[str]:
-        """Clusters without a new round for longer than alerts and page allow. What is known of them is the past."""
-        return frozenset(
+        """Clusters without a new round for longer than alerts and page allow, or ever; what is known is the past."""
+        return snapshot.unstarted | frozenset(
             name
             for name, cluster in snapshot.clusters.items()
             if self.quiet_s(name) > self.thresholds.silent_after_s(cluster.interval_ms)
@@ -170,20 +172,20 @@ class Model:
 
         (Where none lives, the job may have died: that stays visible for ever.)
         """
-        silent = self.silent(snapshot)
-        if not self._forget_s or silent == snapshot.clusters.keys():
-            return frozenset(snapshot.clusters)
-        return frozenset(
-            name for name in snapshot.clusters if name not in silent or self.quiet_s(name) <= self._forget_s
-        )
+        silent, everyone = self.silent(snapshot), snapshot.unstarted | snapshot.clusters.keys()
+        if not self._forget_s or silent == everyone:
+            return everyone
+        return frozenset(name for name in everyone if name not in silent or self.quiet_s(name) <= self._forget_s)
 
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
-        rounds = self.lake.columns([_ROUNDS])[_ROUNDS].to_pylist()
+        found = self.lake.columns([_ROUNDS, _UNSTARTED])
+        rounds, unstarted = found[_ROUNDS].to_pylist(), frozenset(found[_UNSTARTED]["cluster"].to_pylist())
         clusters = {
             row["cluster"]: Cluster(row["cluster"], row["round"], epoch_ms(row["round_time"]), row["interval_ms"])
             for row in rounds
         }
-        return Snapshot(version, clusters, MetricRows(lambda names: self._metrics(names, whole=whole)), whole)
+        metrics = MetricRows(lambda names: self._metrics(names, whole=whole))
+        return Snapshot(version, clusters, unstarted, metrics, whole)
 
     def _metrics(self, names: Collection[str], *, whole: bool) -> dict[str, pa.Table]:
         found = self.lake.columns([f"{_METRIC}{name}" for name in names])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NoReturn
 
@@ -12,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dashboards import Site
-from streaming.alerts import AlerterWork
+from streaming.alerts import ALERTS_GRACE_S, AlerterFleet
 from streaming.config import ServeSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.health import listening
@@ -28,9 +29,6 @@ _LOG = room_log(__name__)
 
 # Time for answers under way, and then for the thread that reads the lake.
 _GRACE_S = 3
-
-# Time for a delivery under way: a target may take twice its timeout of ten seconds.
-_ALERTS_GRACE_S = 22
 
 _SETTING = "[serve] listen in evenkeel.toml, EVENKEEL_SERVE__LISTEN or --listen"
 
@@ -51,15 +49,21 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def main(settings: Settings) -> int:
-    """Serve until SIGINT or SIGTERM, which end the process with exit code 0; returns the exit code of a failure."""
+def main(clusters: Sequence[Settings]) -> int:
+    """Serve until SIGINT or SIGTERM, which end the process with exit code 0; returns the exit code of a failure.
+
+    Args:
+        clusters: The settings of every cluster. What is shared (lake, server, rules, owners) is the same in each.
+    """
     set_up_log({"uvicorn.error": logging.WARNING, "urllib3": logging.ERROR})  # (whose warnings contain paths of URLs)
-    return exit_code(lambda: _run(settings))
+    return exit_code(lambda: _run(clusters))
 
 
-def _run(settings: Settings) -> NoReturn:
+def _run(clusters: Sequence[Settings]) -> NoReturn:
+    # The longest heartbeat says how far back the present of all begins.
+    settings = max(clusters, key=lambda one: one.job.heartbeat_ms)
     serve = settings.serve
-    work = AlerterWork(settings) if serve.alerts else None
+    alerters = AlerterFleet(clusters) if serve.alerts else None
     with listening(serve.address, "The server", _SETTING) as listener:
         model = Model(settings)
         site = Site(
@@ -70,8 +74,8 @@ def _run(settings: Settings) -> NoReturn:
             rules=settings.alerts.rules,
         )
         scrapes = Scrapes(model, serve, site.alerters_live)
-        alerter_lives = None if work is None else lambda: work.lives
-        server = _Server(_config(application(model, scrapes, serve, site, alerter_lives)))
+        alerters_live = None if alerters is None else lambda: alerters.live
+        server = _Server(_config(application(model, scrapes, serve, site, alerters_live)))
         host, port = listener.getsockname()[:2]
         where = f"{f'[{host}]' if ':' in host else host}:{port}/{serve.path.strip('/')}".rstrip("/")
         _LOG.info("the page is at http://%s, with metrics and API, of the tables in %s", where, settings.lake)
@@ -79,11 +83,11 @@ def _run(settings: Settings) -> NoReturn:
             _LOG.warning("everyone who reaches this address can read it: set EVENKEEL_SERVE__TOKEN, or use a proxy")
         push = _push(scrapes, serve)
         model.start()
-        if work is not None:
-            work.start()
+        if alerters is not None:
+            alerters.start()
         server.run(sockets=[listener])
-        if work is not None:
-            work.stop(_ALERTS_GRACE_S)
+        if alerters is not None:
+            alerters.stop(ALERTS_GRACE_S)
         if push is not None:
             push.stop()
         model.stop(_GRACE_S)

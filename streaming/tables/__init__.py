@@ -31,7 +31,7 @@ from streaming.tables.lake import (
 from streaming.tables.log_tail import RETENTION_COMMIT, DeltaLogTail
 from streaming.tables.memory import fetched_few, in_memory, limited
 from streaming.tables.opened import DataFile, OpenedTable
-from streaming.tables.read import VIEWS, LakeReader
+from streaming.tables.read import VIEWS, LakeReader, current_sql
 from streaming.tables.schema import (
     ADVICE_TABLES,
     ALERT_TABLES,
@@ -76,6 +76,7 @@ __all__ = [
     "advice",
     "alerter_place",
     "append_once",
+    "current_sql",
     "fetched_few",
     "file_sized",
     "file_system",

@@ -62,6 +62,10 @@ class DataFile:
     groups: tuple[str, str] | None = None
     size: int = 0
 
+    def may_have(self, cluster: str) -> bool:
+        """Whether it can have rows of a cluster."""
+        return has_text(self.clusters, cluster)
+
 
 class OpenedTable:
     """One table. Not thread-safe.
@@ -160,7 +164,7 @@ class OpenedTable:
             file
             for file in self._files[1]
             if (days is None or not has_days or (file.day is not None and days[0] <= file.day <= days[1]))
-            and (cluster is None or has_text(file.clusters, cluster))
+            and (cluster is None or file.may_have(cluster))
             and (group is None or has_text(file.groups, group))
             and (rounds is None or file.rounds is None or _meet(file.rounds, rounds))
             and (

@@ -124,7 +124,7 @@ class Writer:
                     named = {"cluster": self.cluster, **_DEFAULTS.get(table, {}), **when, **row}
                     rows.setdefault(table, []).append([named.get(c.name) for c in table_named(table).columns])
         for table, found_rows in rows.items():
-            self._lake.append(table, found_rows, "job", self._batch)
+            self._lake.append(table, found_rows, f"job of {self.cluster}", self._batch)
         self._batch += 1
 
     def _passed(self, number: int, time: int) -> int:

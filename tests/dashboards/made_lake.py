@@ -96,9 +96,16 @@ class MadeLake:
     """A lake that grows by rounds."""
 
     def __init__(
-        self, root: Path | str, groups: Sequence[MadeGroup], *, end: datetime | None = None, rounds: int = 1
+        self,
+        root: Path | str,
+        groups: Sequence[MadeGroup],
+        *,
+        end: datetime | None = None,
+        rounds: int = 1,
+        cluster: str = CLUSTER,
     ) -> None:
         """Write `rounds` rounds, the last one at `end` (None: now), in one batch."""
+        self.cluster = cluster
         self.lake = empty_lake(root, ALL_TABLES)
         self.groups = groups
         self.batch = 0
@@ -130,13 +137,13 @@ class MadeLake:
 
     def _append(self, tables: dict[str, list[list[Any]]]) -> None:
         for table, rows in tables.items():
-            self.lake.append(table, rows, "made", self.batch)
+            self.lake.append(table, rows, f"made {self.cluster}", self.batch)
         self.batch += 1
 
     def _round(self, tables: dict[str, list[list[Any]]], number: int, ms: int, ago: int) -> None:
         def put(table: str, **values: Any) -> None:
             day = values.get("record_time", ms) // 86_400_000
-            tables.setdefault(table, []).append(_row(table, {"cluster": CLUSTER, "event_date": day, **values}))
+            tables.setdefault(table, []).append(_row(table, {"cluster": self.cluster, "event_date": day, **values}))
 
         seen = {"round": number, "round_time": ms, "ended": False}
         for at, group in enumerate(self.groups):

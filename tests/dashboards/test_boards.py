@@ -165,7 +165,7 @@ def test_a_rule_is_shown_as_it_stands_in_the_file_with_the_numbers_of_its_thresh
 
 
 def test_a_right_that_may_be_missing_is_named_and_nothing_is_claimed_where_nothing_shows() -> None:
-    row = {"cluster_id": "u", "not_visible": 0, "retention_unknown": 0, "type_unknown": 0, "seen": 0}
+    row = {"round": 7, "cluster_id": "u", "not_visible": 0, "retention_unknown": 0, "type_unknown": 0, "seen": 0}
     assert missing(row) == []
     [visible, retention] = missing({**row, "not_visible": 1, "retention_unknown": 2})
     assert visible.startswith("1 group with a topic")

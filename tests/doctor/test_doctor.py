@@ -6,7 +6,7 @@ import io
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from streaming.config import AlertSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.doctor import examine
-from streaming.doctor.lake import check_alerts, check_lake
+from streaming.doctor.lake import check_alerts, check_lake, check_watched
 from streaming.doctor.run import CHECKS
 from streaming.exceptions import SetupError
 from streaming.probe import CheckResult, check
@@ -26,7 +26,7 @@ from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
 
 
-def by_what(lines: Iterator[CheckResult]) -> dict[str, CheckResult]:
+def by_what(lines: Iterable[CheckResult]) -> dict[str, CheckResult]:
     return {line.what: line for line in lines}
 
 
@@ -34,7 +34,7 @@ def test_a_fresh_lake_is_well_and_its_job_is_named(tmp_path: Path) -> None:
     MadeLake(tmp_path / "lake", [MadeGroup("billing")], rounds=2)
     settings = Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))
     with only_one(JOB, settings.lake, CLUSTER):
-        found = by_what(check_lake(settings))
+        found = by_what([*check_watched(settings), *check_lake(settings)])
     assert {line.state for line in found.values()} == {"ok"}
     assert found["lease of the job"].text == f"held by process {os.getpid()} on {socket.gethostname()}"
     assert found["lease of the alerter"].text == "free: none runs"
@@ -42,7 +42,8 @@ def test_a_fresh_lake_is_well_and_its_job_is_named(tmp_path: Path) -> None:
 
 def test_a_lake_whose_rounds_have_ended_is_told_with_what_is_left(tmp_path: Path) -> None:
     MadeLake(tmp_path / "lake", [MadeGroup("billing")], rounds=2, end=datetime.now(UTC) - timedelta(hours=2))
-    found = by_what(check_lake(Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))))
+    settings = Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))
+    found = by_what([*check_watched(settings), *check_lake(settings)])
     assert found["newest round"].state == "warn"
     assert "rounds are kept for another 70 h" in found["newest round"].text
 
@@ -62,7 +63,7 @@ def newest_round(
     empty_lake(lake, ALL_TABLES).append("rounds", rows, "made", 0)
     probe = ProbeSettings(interval_ms=interval_ms)
     settings = Settings(cluster=CLUSTER, lake=str(lake), alerts=AlertSettings(rules=rules), probe=probe)
-    return by_what(check_lake(settings))["newest round"]
+    return by_what(check_watched(settings))["newest round"]
 
 
 def test_a_round_that_a_wrong_clock_put_a_day_ahead_hides_no_job_that_has_stopped_since(tmp_path: Path) -> None:
@@ -157,9 +158,9 @@ def test_everything_well_is_exit_code_0_and_a_check_that_fails_is_a_line() -> No
         raise SetupError(message)
 
     out = Console(file=io.StringIO(), width=200)
-    assert examine(Settings(), out, {"x": well}) == 0
+    assert examine([Settings()], out, {"x": well}) == 0
     text = io.StringIO()
-    assert examine(Settings(), Console(file=text, width=200), {"y": fails, "x": well}) == 2
+    assert examine([Settings()], Console(file=text, width=200), {"y": fails, "x": well}) == 2
     assert [line.split() for line in text.getvalue().splitlines()] == [
         ["ok", "first:", "yes"], ["wrong", "y:", "It", "is", "broken."], ["ok", "all:", "yes"],
         ["warn", "rest:", "later"], ["2", "ok,", "1", "warn,", "1", "wrong"],
@@ -170,3 +171,18 @@ def test_the_cluster_says_the_same_as_up_does_at_its_start(tmp_path: Path) -> No
     settings = Settings(lake=str(tmp_path), kafka=KafkaSettings(bootstrap_servers=f"127.0.0.1:{free_port()}"))
     found = CHECKS["cluster"](settings)
     assert [line.text for line in found if line.state == "wrong"] == check(settings)
+
+
+def test_each_cluster_is_examined_by_name_and_what_all_share_once() -> None:
+    def well(settings: Settings) -> Iterator[CheckResult]:
+        if settings.cluster == "billing":
+            message = "It cannot be reached."
+            raise SetupError(message)
+        yield CheckResult("x", "connection", "ok", settings.cluster)
+
+    out, clusters = io.StringIO(), [Settings(cluster=name) for name in ("shop", "billing")]
+    assert examine(clusters, Console(file=out, width=200), {"cluster": well, "lake": well}) == 2
+    assert [" ".join(line.split()) for line in out.getvalue().splitlines()] == [
+        "ok shop: connection: shop", "wrong billing: cluster: It cannot be reached.", "ok connection: shop",
+        "2 ok, 0 warn, 1 wrong",
+    ]  # fmt: skip

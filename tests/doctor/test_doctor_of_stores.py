@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.config import Settings
-from streaming.doctor.lake import check_lake
+from streaming.doctor.lake import check_lake, check_watched
 from streaming.probe import CheckResult
 from streaming.process import JOB, only_one
 from streaming.tables import ALL_TABLES, DeltaLake
@@ -16,7 +16,8 @@ pytestmark = pytest.mark.xdist_group("object_store")
 
 
 def looked(lake: str) -> dict[str, CheckResult]:
-    return {line.what: line for line in check_lake(Settings(cluster="orders", lake=lake))}
+    settings = Settings(cluster="orders", lake=lake)
+    return {line.what: line for line in (*check_watched(settings), *check_lake(settings))}
 
 
 def test_leases_in_a_store_are_told_and_nothing_is_written(object_store: ObjectStore, s3: str) -> None:
@@ -33,7 +34,7 @@ def test_an_empty_store_has_no_tables_yet(s3: str) -> None:
     assert looked(f"{s3}/lake")["tables"].text == f"none yet in {s3}/lake: the job creates them"
 
 
-def test_a_store_that_is_away_is_one_line_and_not_one_per_table(
+def test_a_store_that_is_away_is_a_line_for_the_cluster_and_the_lake_and_not_one_per_table(
     s3: str, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultyStore(object_store.port) as proxy:
@@ -41,5 +42,8 @@ def test_a_store_that_is_away_is_one_line_and_not_one_per_table(
         proxy.fail(BUSY)
         found = looked(f"{s3}/lake")
     wrong = [line for line in found.values() if line.what != "checkpoint"]
-    assert [(line.what, line.state) for line in wrong] == [("lease of the job", "wrong")]
+    assert [(line.what, line.state) for line in wrong] == [
+        ("lease of the job", "wrong"),
+        ("lease of the maintainer", "wrong"),
+    ]
     assert wrong[0].text.endswith("cannot be read or written: the store is down or overloaded (503).")

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+from streaming.cli import app
 from streaming.config import Owner
 from streaming.exceptions import SetupError
 from streaming.notes import KnownNames, Mark, Mute, NoteBook, mark, mute, print_mutes, unmute, write_note
@@ -175,3 +177,32 @@ def test_a_book_sees_what_others_write_and_reads_again_only_then(lake: str) -> N
         write_note(lake, Mute(name, "c", "group", "pay-1", "x", "ann", 0, 1), 0)
         known.add(name)
         assert {one.mute_id for one in book.mutes()} == known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["mute", "billing", "--for", "1h", "--reason", "r"], "Muted group billing on b until"),
+        (["mark", "deploy", "--group", "billing"], "Marked on b at"),
+        (["mute", "orders", "--for", "1h", "--reason", "r"], "choose one with --cluster or EVENKEEL_CLUSTER, of a, b"),
+        (["mute", "orders", "--for", "1h", "--reason", "r", "--cluster", "a"], "Muted group orders on a until"),
+        (
+            ["mute", "critical", "--for", "1h", "--reason", "r"],
+            "choose one with --cluster or EVENKEEL_CLUSTER, of a, b",
+        ),
+        (["mutes"], "a:\nNo mute holds on a.\nb:\nNo mute holds on b.\n"),
+    ],
+)
+def test_of_several_clusters_the_only_one_that_has_the_group_is_meant_and_otherwise_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+) -> None:
+    lake = empty_lake(tmp_path / "lake")
+    for number, (cluster, group) in enumerate([("a", "orders"), ("b", "orders"), ("b", "billing")]):
+        row = {"cluster": cluster, "group_id": group, "round": 1, "ended": False, "event_date": 0}
+        table = table_named("group_health")
+        lake.append("group_health", [[row.get(column.name) for column in table.columns]], "made", number)
+    file = tmp_path / "evenkeel.toml"
+    file.write_text(f'lake = "{lake.root}"\n[[clusters]]\nname = "a"\n[[clusters]]\nname = "b"\n')
+    monkeypatch.setenv("EVENKEEL_CONFIG", str(file))
+    done = CliRunner().invoke(app, arguments)
+    assert told in (done.output or str(done.exception)), (done.output, done.exception)

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from dashboards.lake import PageLake
 from dashboards.query import Query
-from streaming.alerts import AlerterWork
+from streaming.alerts import AlerterFleet
 from streaming.config import load_settings
 
 _HOG = "SELECT count(DISTINCT a.range * b.range) FROM range(1000000000) AS a, range(1000000000) AS b, rounds"
@@ -27,7 +27,7 @@ def main() -> None:
     threads = [threading.Thread(target=lake.ask, args=("hog",), daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
-    AlerterWork(settings).start()
+    AlerterFleet([settings]).start()
     print("hogged", flush=True)
     threading.Event().wait()
 

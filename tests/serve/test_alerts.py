@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dashboards.page.archive import Archive
-from streaming.alerts import AlerterWork, commands
+from streaming.alerts import AlerterFleet, fleet
 from streaming.config import AlertSettings, Settings
 from streaming.process import lease_of
 from streaming.tables import in_memory
@@ -94,13 +94,13 @@ def test_an_alerter_of_a_server_that_is_succeeded_stands_by_and_works_again_when
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    monkeypatch.setattr(commands, "lease_of", lambda *of: lease_of(*of, ttl_s=3))
-    monkeypatch.setattr(commands, "_AGAIN_S", 0.1)
+    monkeypatch.setattr(fleet, "lease_of", lambda *of: lease_of(*of, ttl_s=3))
+    monkeypatch.setattr(fleet, "_AGAIN_S", 0.1)
     writer = Writer(tmp_path)
     writer.write(0, {})
     given = _given(tmp_path, writer)
     alerts = AlertSettings.model_validate({"rules": given["EVENKEEL_ALERTS__RULES"], "poll_ms": 100})
-    work = AlerterWork(Settings(cluster="c", lake=writer.root, alerts=alerts))
+    work = AlerterFleet([Settings(cluster="c", lake=writer.root, alerts=alerts)])
     work.start()
     try:
         writer.write(1, {"drift": drifted("a")})

@@ -73,8 +73,9 @@ class WaitingRows:
         chosen = [
             file
             for file in files
-            if file.rounds is None
-            or ((after is None or file.rounds[1] > after) and (until is None or file.rounds[0] <= until))
+            if file.may_have(self._cluster)
+            and (after is None or file.rounds is None or file.rounds[1] > after)
+            and (until is None or file.rounds is None or file.rounds[0] <= until)
         ]
         if not chosen:
             return self._schema.empty_table()
@@ -156,7 +157,11 @@ class EventFeed:
         found = {}
         for name, log_tail in self._log_tails.items():
             new = log_tail.read_new_files()
-            files = [f for f in new.files if not new.is_snapshot or f.written > self._written_after]
+            files = [
+                file
+                for file in new.files
+                if file.may_have(self._cluster) and (not new.is_snapshot or file.written > self._written_after)
+            ]
             if not files:
                 continue
             table = table_named(name)

@@ -86,6 +86,11 @@ class Judge:
         return self._state.newest
 
     @property
+    def active(self) -> int:
+        """Alerts that are pending or firing."""
+        return len(self._state.active)
+
+    @property
     def is_silent(self) -> bool:
         """Whether a rule about silence fires."""
         about = {name for name, rule in self._rules.items() if SILENT_S in rule.when.columns}

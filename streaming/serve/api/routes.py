@@ -203,7 +203,7 @@ def _rounds(model: Model, snapshot: Snapshot) -> list[dict[str, Any]]:
             "silent": name in silent,
         }
         for name, cluster in sorted(snapshot.clusters.items())
-    ]
+    ] + [{"cluster": name, "round": None, "round_time": None, "silent": True} for name in sorted(snapshot.unstarted)]
 
 
 def _json(value: Any) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -131,7 +131,7 @@ class Scrapes:
         kept, left_out = within(made, self._settings.most_series)
         return [*kept, *_of_itself(left_out)]
 
-    def _live(self, snapshot: Snapshot, silent: frozenset[str], clusters: Collection[str]) -> list[Family]:
+    def _live(self, snapshot: Snapshot, silent: frozenset[str], clusters: Set[str]) -> list[Family]:
         """What is true at the moment of the scrape alone."""
         shown = {name: cluster for name, cluster in snapshot.clusters.items() if name in clusters}
         found: dict[str, tuple[str, Mapping[str, float]]] = {
@@ -144,8 +144,8 @@ class Scrapes:
                 {name: round(self._model.quiet_s(name), 3) for name in shown},
             ),
             "evenkeel_cluster_silent": (
-                "1 if no round has come for longer than alerts and page allow: nothing else is served of it.",
-                {name: int(name in silent) for name in shown},
+                "1 if no round has come for longer than alerts and page allow, or ever: nothing else is served of it.",
+                {name: int(name in silent) for name in sorted(clusters)},
             ),
             "evenkeel_alerter_late": (
                 "1 if the cluster's alerter has recorded no decision for a quarter of an hour of rounds.",

@@ -64,6 +64,7 @@ ALERTS: Final = Table(
     keep_days=400,
     time="round_time",
     closes=True,
+    with_cluster=True,
 )
 
 ALERT_DELIVERIES: Final = Table(

@@ -1,0 +1,203 @@
+"""The alerters of all clusters of one process: a thread each, so that none of them can delay another's alerts.
+
+The settings file is read again when it changes: alerters of new clusters begin, those of removed ones end. What still
+fires of a cluster that was removed, or is closed in the lake, is gone: an alerter without rules says so, once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from streaming.alerts.delivery.opened import open_targets
+from streaming.alerts.judging.itself import PASSING
+from streaming.alerts.routes import Routing
+from streaming.alerts.rules.rules import load_rules
+from streaming.alerts.run import Alerter
+from streaming.catalog import FleetLog
+from streaming.config import FleetFile, Settings
+from streaming.exceptions import EvenkeelError
+from streaming.lifecycle import room_log
+from streaming.process import ALERTER, lease_of
+
+_LOG = room_log(__name__)
+
+# An alerter that could not go on begins again after this time.
+_AGAIN_S = 10.0
+
+# How often the settings file and the closed clusters are looked at, which costs two questions to a file system.
+_POLL_S: Final = 5.0
+
+# A delivery under way may take twice the timeout of ten seconds.
+ALERTS_GRACE_S: Final = 22
+"""How long a process waits for its alerters to end, s."""
+
+
+class AlerterWork:
+    """The alerter of one cluster in a thread, which begins again after a failure."""
+
+    def __init__(self, settings: Settings, *, closed: bool = False) -> None:
+        """Read the rules and open the targets.
+
+        Args:
+            settings: The cluster's settings.
+            closed: It is watched no more: what fires is gone, and the work ends when everybody has been told.
+
+        Raises:
+            SetupError: A rule, a target or a route is wrong.
+        """
+        self.settings, self._closed = settings, closed
+        self._rules = () if closed else load_rules(settings.alerts.rules)
+        self._targets = open_targets(settings)
+        Routing(settings.alerts, settings.owners, self._targets)
+        self._stop = threading.Event()
+        self._alerter: Alerter | None = None
+        self._thread = threading.Thread(
+            target=self._run_again_and_again, name=f"alerter {settings.cluster}", daemon=True
+        )
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name."""
+        return self.settings.cluster
+
+    @property
+    def lives(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Let the work end soon."""
+        self._stop.set()
+        if self._alerter is not None:
+            self._alerter.wake.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the work's end: it may be in an attempt to deliver."""
+        self._thread.join(max(0.0, seconds))
+
+    def _run_again_and_again(self) -> None:
+        while not self._stop.is_set():
+            try:
+                if self._run() and self._closed:
+                    return
+            except EvenkeelError as error:
+                _LOG.error("alerts of %s are not judged: %s", self.cluster, error)
+            except Exception:  # noqa: BLE001 - the thread must not die: the page would be served, and nobody be alerted
+                _LOG.exception("the alerter of %s failed, and begins again", self.cluster)
+            self._stop.wait(_AGAIN_S)
+
+    def _run(self) -> bool:
+        """Judge and deliver until asked to stop; returns False when everything must be opened again.
+
+        Raises:
+            SetupError: The lake cannot be used.
+        """
+        settings = self.settings
+        lease = lease_of(ALERTER, settings.lake, settings.cluster)
+        self._alerter = Alerter(settings, self._rules, self._targets, turn=lease)
+        with self._alerter:
+            if self._closed:
+                return self._alerter.run(self._stop, until=lambda alerter: alerter.settled)
+            named = ", ".join(self._targets) or "none, alerts are only written to the table"
+            _LOG.info("%d rules for the cluster %s, targets: %s", len(self._rules), settings.cluster, named)
+            return self._alerter.run(self._stop)
+
+
+class AlerterFleet:
+    """An alerter for each cluster. `start` begins; `poll` follows the settings file, and a thread calls it."""
+
+    def __init__(self, clusters: Sequence[Settings]) -> None:
+        """Read the rules and open the targets of all.
+
+        Args:
+            clusters: The clusters' settings, one at least.
+
+        Raises:
+            SetupError: A rule, a target or a route is wrong.
+        """
+        self._file, self._given = FleetFile(clusters), clusters[0]
+        self._log = FleetLog(clusters[0].lake)
+        self._works = {settings.cluster: AlerterWork(settings) for settings in clusters}
+        # Clusters that are closed, until they are watched again; their work may have ended.
+        self._closed: dict[str, AlerterWork] = {}
+        self._removed: set[str] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="alerters", daemon=True)
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """Clusters whose alerts are judged."""
+        return frozenset(self._works)
+
+    @property
+    def live(self) -> bool:
+        """Whether every thread runs."""
+        return self._thread.is_alive() and all(work.lives for work in list(self._works.values()))
+
+    def start(self) -> None:
+        """Begin to work, in threads."""
+        for work in self._works.values():
+            work.start()
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """End all alerters, and wait that long for them."""
+        self._stop.set()
+        self._thread.join(seconds)
+        _end([*self._works.values(), *self._closed.values()], seconds)
+
+    def poll(self) -> None:
+        """Do what the settings file and the table `clusters` ask for. A wrong file is logged, and changes nothing."""
+        try:
+            if self._file.poll():
+                self._follow_file()
+        except EvenkeelError as error:
+            _LOG.error("The settings file cannot be used; what it had before holds on: %s", error)
+        try:
+            closed = self._log.closed() | self._removed
+        except PASSING:
+            return  # the alerters themselves say what is wrong with the lake
+        for name in sorted(closed - self._works.keys() - self._closed.keys()):
+            self._closed[name] = work = AlerterWork(self._given.model_copy(update={"cluster": name}), closed=True)
+            work.start()
+
+    def _follow_file(self) -> None:
+        now = self._file.clusters
+        # A wrong rule or target is found before anything is stopped.
+        begun = {
+            name: AlerterWork(settings)
+            for name, settings in now.items()
+            if name not in self._works or self._works[name].settings.job != settings.job
+        }
+        gone = self._works.keys() - now.keys()
+        self._removed = (self._removed | gone) - now.keys()
+        ended = [self._works.pop(name) for name in (*gone, *(begun.keys() & self._works.keys()))]
+        ended += [self._closed.pop(name) for name in begun.keys() & self._closed.keys()]
+        _end(ended, ALERTS_GRACE_S)
+        for name, work in begun.items():
+            work.start()
+            self._works[name] = work
+        if begun or gone:
+            _LOG.info("alerts are judged for the clusters %s now", ", ".join(sorted(self._works)))
+
+    def _follow(self) -> None:
+        while not self._stop.wait(_POLL_S):
+            try:
+                self.poll()
+            except Exception:  # noqa: BLE001 - later changes of the file would be missed
+                _LOG.exception("the settings file could not be followed")
+
+
+def _end(works: Sequence[AlerterWork], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    for work in works:
+        work.ask_to_stop()
+    for work in works:
+        work.join(until - time.monotonic())

@@ -1,0 +1,256 @@
+"""Alerters of several clusters over one lake: what one of them goes through concerns no other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.alerts import AlerterFleet, fleet
+from streaming.alerts.delivery.messages import PEOPLE, AttemptOutcome, Message
+from streaming.alerts.judging.judge import Judge
+from streaming.catalog import WatchedCluster, record_fleet
+from streaming.config import load_fleet
+from tests.alerts.build import DRIFT, Writer
+from tests.alerts.living import drifted
+
+_PATIENCE_S = 60
+
+
+def _until(done: Callable[[], object], what: str) -> None:
+    until = time.monotonic() + _PATIENCE_S
+    while not done():
+        assert time.monotonic() < until, what
+        time.sleep(0.02)
+
+
+class Mailbox:
+    """A target for every cluster; messages about some clusters are never taken.
+
+    Attributes:
+        told: Cluster, state and group of each message, in order.
+    """
+
+    reads, name = PEOPLE, "ops"
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str | None]] = []
+        self.stuck: set[str] = set()
+        self.open = threading.Event()
+
+    def send(self, message: Message) -> AttemptOutcome:
+        decided = message.decided
+        assert decided is not None
+        if decided.cluster in self.stuck:
+            self.open.wait(_PATIENCE_S)
+        self.told.append((decided.cluster, decided.state, decided.group_id))
+        return AttemptOutcome(None, 1)
+
+
+class Deployment:
+    """A settings file with clusters, their lake and alerters; a test calls `poll` in the place of the thread."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *clusters: str) -> None:
+        self.folder, self.mail = folder, Mailbox()
+        self.lake = str(folder / "lake")
+        (folder / "alerts.yaml").write_text(f"rules:\n{DRIFT}")
+        monkeypatch.setenv("EVENKEEL_CONFIG", str(folder / "evenkeel.toml"))
+        monkeypatch.setattr(fleet, "open_targets", lambda _: {"ops": self.mail})
+        monkeypatch.setattr(fleet, "_POLL_S", 3_600.0)
+        monkeypatch.setattr(fleet, "_AGAIN_S", 0.05)
+        self._writers = {name: Writer(folder, name) for name in clusters}
+        self._next = dict.fromkeys(clusters, 0)
+        for name in clusters:
+            self.round(name)
+        self.write_file(*clusters)
+        self.record(*clusters)
+        self.alerters = AlerterFleet(load_fleet())
+        self.alerters.start()
+
+    def write_file(self, *clusters: str, more: str = "", of_alerts: str = "") -> None:
+        entries = "".join(f'[[clusters]]\nname = "{name}"\n' for name in clusters)
+        (self.folder / "evenkeel.toml").write_text(
+            f'lake = "{self.lake}"\n{more}[alerts]\nrules = "{self.folder / "alerts.yaml"}"\npoll_ms = 100\n'
+            f"start_grace_ms = 0\nlate_after_ms = 999999999999\n{of_alerts}{entries}"
+        )
+
+    def record(self, *clusters: str) -> None:
+        record_fleet(self.lake, [WatchedCluster(name) for name in clusters], clusters)
+
+    def round(self, cluster: str, *groups: str) -> None:
+        """Write a round in which these groups drift."""
+        rows: list[dict[str, Any]] = [row for group in groups for row in drifted(group)]
+        self._writers[cluster].write(self._next[cluster], {"drift": rows} if rows else {})
+        self._next[cluster] += 1
+
+    def hears(self, *message: str | None) -> None:
+        _until(lambda: message in self.mail.told, f"{message} is sent, beside {self.mail.told}")
+
+    def states(self, cluster: str) -> list[tuple[str, str]]:
+        """State and group of a cluster's transitions."""
+        rows = Writer(self.folder).transitions()
+        return [(row["state"], row["group_id"]) for row in rows if row["cluster"] == cluster]
+
+
+@pytest.fixture
+def deploy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Deployment]]:
+    made: list[Deployment] = []
+
+    def deployment(*clusters: str) -> Deployment:
+        made.append(Deployment(tmp_path, monkeypatch, *clusters))
+        return made[-1]
+
+    yield deployment
+    for one in made:
+        one.mail.open.set()
+        one.alerters.stop(_PATIENCE_S)
+
+
+def test_each_cluster_is_judged_by_its_own_alerter(deploy: Callable[..., Deployment]) -> None:
+    deployed = deploy("a", "b")
+    deployed.round("a", "orders")
+    deployed.round("b", "orders")
+    deployed.hears("a", "firing", "orders")
+    deployed.hears("b", "firing", "orders")
+    assert deployed.states("a") == deployed.states("b") == [("firing", "orders")]
+
+
+def test_a_cluster_that_cannot_be_judged_delays_no_alert_of_another(
+    deploy: Callable[..., Deployment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, asked, over = Judge.judge_new_rounds, threading.Event(), threading.Event()
+
+    def hangs(self: Judge) -> Any:
+        if self._cluster == "a":
+            asked.set()
+            over.wait(_PATIENCE_S)
+        return judge(self)
+
+    monkeypatch.setattr(Judge, "judge_new_rounds", hangs)
+    deployed = deploy("a", "b")
+    assert asked.wait(_PATIENCE_S)
+    deployed.round("b", "orders")
+    deployed.hears("b", "firing", "orders")
+    over.set()
+
+
+def test_a_cluster_that_floods_a_target_delays_no_alert_of_another(deploy: Callable[..., Deployment]) -> None:
+    deployed = deploy("a", "b")
+    deployed.mail.stuck = {"a"}
+    deployed.round("a", *(f"g{number}" for number in range(300)))
+    _until(lambda: len(deployed.states("a")) == 300, "the flood is decided")
+    deployed.round("b", "orders")
+    deployed.hears("b", "firing", "orders")
+    assert deployed.mail.told == [("b", "firing", "orders")], "nothing of the flood has got through yet"
+
+
+def test_a_cluster_that_is_added_is_judged_and_the_alerters_of_others_go_on(deploy: Callable[..., Deployment]) -> None:
+    deployed = deploy("a")
+    before = deployed.alerters._works["a"]
+    deployed._writers["b"], deployed._next["b"] = Writer(deployed.folder, "b"), 0
+    deployed.round("b")
+    deployed.write_file("a", "b")
+    deployed.alerters.poll()
+    assert deployed.alerters.clusters == {"a", "b"}
+    assert deployed.alerters._works["a"] is before
+    deployed.round("b", "orders")
+    deployed.hears("b", "firing", "orders")
+
+
+def test_what_fires_of_a_cluster_that_is_removed_is_gone_and_nothing_of_it_fires_any_more(
+    deploy: Callable[..., Deployment],
+) -> None:
+    deployed = deploy("a", "b")
+    deployed.round("a", "orders")
+    deployed.round("b", "orders")
+    deployed.hears("a", "firing", "orders")
+    deployed.hears("b", "firing", "orders")
+    deployed.write_file("a")
+    deployed.alerters.poll()
+    deployed.hears("b", "gone", "orders")
+    _until(lambda: not deployed.alerters._closed["b"]._thread.is_alive(), "the work for it ends")
+    deployed.round("b", "payments")
+    deployed.round("a", "payments")
+    deployed.hears("a", "firing", "payments")
+    assert deployed.states("b") == [("firing", "orders"), ("gone", "orders")]
+    assert deployed.states("a") == [("firing", "orders"), ("firing", "payments")]
+
+
+def test_a_server_that_starts_after_a_cluster_was_closed_ends_what_still_fired(
+    deploy: Callable[..., Deployment],
+) -> None:
+    deployed = deploy("a", "b")
+    deployed.round("b", "orders")
+    deployed.hears("b", "firing", "orders")
+    deployed.alerters.stop(_PATIENCE_S)
+    deployed.write_file("a")
+    deployed.record("a")
+    deployed.alerters = AlerterFleet(load_fleet())
+    deployed.alerters.start()
+    deployed.alerters.poll()
+    deployed.hears("b", "gone", "orders")
+
+
+def test_an_alerter_for_one_cluster_leaves_those_alone_that_it_does_not_know(
+    deploy: Callable[..., Deployment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed = deploy("a", "b")
+    deployed.round("b", "orders")
+    deployed.hears("b", "firing", "orders")
+    deployed.alerters.stop(_PATIENCE_S)
+    monkeypatch.setenv("EVENKEEL_CLUSTER", "a")
+    deployed.alerters = AlerterFleet(load_fleet())
+    deployed.alerters.start()
+    deployed.alerters.poll()
+    deployed.round("a", "orders")
+    deployed.hears("a", "firing", "orders")
+    assert deployed.states("b") == [("firing", "orders")]
+
+
+def test_a_wrong_file_or_rule_changes_nothing(
+    deploy: Callable[..., Deployment], caplog: pytest.LogCaptureFixture
+) -> None:
+    deployed = deploy("a")
+    before = deployed.alerters._works["a"]
+    deployed.write_file("a", "b", more="nonsense = 1\n")
+    deployed.alerters.poll()
+    assert "what it had before holds on: The setting nonsense is wrong" in caplog.text
+    (deployed.folder / "alerts.yaml").write_text("rules:\n  - name: x\n")
+    deployed.write_file("a", "b")
+    deployed.alerters.poll()
+    assert "rule x" in caplog.text
+    assert deployed.alerters._works == {"a": before}
+    deployed.round("a", "orders")
+    deployed.hears("a", "firing", "orders")
+
+
+def test_a_cluster_that_comes_back_is_judged_again(deploy: Callable[..., Deployment]) -> None:
+    deployed = deploy("a", "b")
+    deployed.write_file("a")
+    deployed.record("a")
+    deployed.alerters.poll()
+    deployed.write_file("a", "b")
+    deployed.record("a", "b")
+    deployed.alerters.poll()
+    deployed.round("b", "orders")
+    deployed.hears("b", "firing", "orders")
+
+
+def test_a_route_by_cluster_parts_the_alerts_of_two(deploy: Callable[..., Deployment]) -> None:
+    deployed = deploy("a")
+    deployed.alerters.stop(_PATIENCE_S)
+    route = 'routes = [{ clusters = ["b"], targets = [] }]\n'
+    deployed.write_file("a", "b", of_alerts=route)
+    deployed._writers["b"], deployed._next["b"] = Writer(deployed.folder, "b"), 0
+    deployed.round("b")
+    deployed.alerters = AlerterFleet(load_fleet())
+    deployed.alerters.start()
+    deployed.round("b", "orders")
+    _until(lambda: deployed.states("b") == [("firing", "orders")], "it is decided")
+    deployed.round("a", "orders")
+    deployed.hears("a", "firing", "orders")
+    assert deployed.mail.told == [("a", "firing", "orders")]
