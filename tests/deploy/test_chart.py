@@ -253,7 +253,12 @@ def test_pods_are_not_root_write_only_to_mounts_and_run_the_version_of_the_chart
         assert container["securityContext"]["readOnlyRootFilesystem"]
         assert not spec["automountServiceAccountToken"]
         mounts = {one["name"] for one in container["volumeMounts"]}
-        assert mounts == {one["name"] for one in spec["volumes"]} >= {"tmp", "config"}
+        assert mounts == {one["name"] for one in spec["volumes"]}
+        # The working folder of the image, and where libraries put temporary files.
+        assert {one["mountPath"] for one in container["volumeMounts"] if not one.get("readOnly")} == {
+            "/var/lib/evenkeel",
+            "/tmp",
+        }
 
 
 def test_each_pod_runs_a_command_and_is_asked_for_its_health_where_it_answers(

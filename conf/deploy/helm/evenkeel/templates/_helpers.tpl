@@ -132,7 +132,8 @@ resources:
 {{- end }}
 {{- end }}
 
-{{- /* Mounts and volumes: of the root, the Secret with files, the size of /tmp, whether the lake's volume is mounted. */ -}}
+{{- /* Mounts and volumes: of the root, the Secret with files, the size of /tmp, whether the lake's volume is mounted. Else
+       the working folder is the pod's own, so that it can be written beside a root file system that cannot. */ -}}
 {{- define "evenkeel.mounts" -}}
 volumeMounts:
   - {name: config, mountPath: /etc/evenkeel, readOnly: true}
@@ -140,9 +141,7 @@ volumeMounts:
   {{- if index . 1 }}
   - {name: secrets, mountPath: /run/secrets/evenkeel, readOnly: true}
   {{- end }}
-  {{- if index . 3 }}
-  - {name: lake, mountPath: /var/lib/evenkeel}
-  {{- end }}
+  - {name: home, mountPath: /var/lib/evenkeel}
 {{- end }}
 
 {{- define "evenkeel.volumes" -}}
@@ -155,10 +154,12 @@ volumes:
   - name: secrets
     secret: {secretName: {{ . }}, defaultMode: 0440}
   {{- end }}
-  {{- if index . 3 }}
-  - name: lake
+  - name: home
+    {{- if index . 3 }}
     persistentVolumeClaim: {claimName: {{ include "evenkeel.claim" (index . 0) }}}
-  {{- end }}
+    {{- else }}
+    emptyDir: {}
+    {{- end }}
 {{- end }}
 
 {{- /* A volume that one node mounts: whoever mounts it goes where it is. (The first pod is placed freely.) */ -}}
