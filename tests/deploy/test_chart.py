@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,20 @@ from streaming.cli import app
 from streaming.config import Settings, load_fleet
 from streaming.health import LIVE, READY
 from streaming.places import cache_folder
+from tests.deploy.rendered import (
+    CHART,
+    KUBERNETES,
+    Manifest,
+    environment_of,
+    manifests_of,
+    of_kind,
+    pods_of,
+    run_helm,
+    settings_file,
+    text_of,
+)
 
 pytestmark = [pytest.mark.nightly, pytest.mark.turn(5)]
-
-_CHART = Path(__file__).resolve().parents[2] / "conf" / "deploy" / "helm" / "evenkeel"
-_KUBERNETES = "1.37"
 
 _THREE: dict[str, Any] = {
     "clusters": [
@@ -85,16 +93,6 @@ _CASES: dict[str, dict[str, Any]] = {
     },
 }
 
-Manifest = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def helm() -> Path:
-    program = next(iter(sorted(cache_folder().glob("helm-v*"))), None)
-    if program is None:
-        pytest.skip("Helm was not built: python3 conf/setup.py helm")
-    return program
-
 
 @pytest.fixture(params=_CASES.values(), ids=_CASES.keys())
 def values(request: pytest.FixtureRequest) -> dict[str, Any]:
@@ -102,71 +100,23 @@ def values(request: pytest.FixtureRequest) -> dict[str, Any]:
     return found
 
 
-def _helm(program: Path, command: str, values: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
-    words = {
-        "lint": ["lint", "--strict", _CHART],
-        "template": ["template", "prod", _CHART, "--kube-version", _KUBERNETES],
-    }
-    given = json.dumps(values)  # JSON is YAML
-    return subprocess.run(
-        [program, *words[command], "--values", "-"], input=given, capture_output=True, text=True, check=False
-    )
-
-
-@cache
-def _rendered(program: Path, values: str) -> str:
-    done = _helm(program, "template", json.loads(values))
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def _text(program: Path, values: Mapping[str, Any]) -> str:
-    return _rendered(program, json.dumps(values))
-
-
-def _manifests(program: Path, values: Mapping[str, Any]) -> list[Manifest]:
-    return [one for one in yaml.safe_load_all(_text(program, values)) if one]
-
-
-def _of_kind(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
-    return {one["metadata"]["name"]: one for one in manifests if one["kind"] == kind}
-
-
-def _pods(manifests: list[Manifest]) -> dict[str, Manifest]:
-    """The pod templates of all Deployments, by their names."""
-    return {name: one["spec"]["template"] for name, one in _of_kind(manifests, "Deployment").items()}
-
-
-def _environment(template: Manifest) -> dict[str, str]:
-    """Variables of a pod's container; what comes from elsewhere has a value too."""
-    (container,) = template["spec"]["containers"]
-    return {one["name"]: one.get("value", "json://somewhere") for one in container["env"]}
-
-
 def _selected(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     return selector.items() <= labels.items()
 
 
-def _file(manifests: list[Manifest], folder: Path) -> Path:
-    (config,) = _of_kind(manifests, "ConfigMap").values()
-    path = folder / "evenkeel.toml"
-    path.write_text(config["data"]["evenkeel.toml"], encoding="utf-8")
-    return path
-
-
-def test_helm_finds_nothing_wrong(helm: Path, values: dict[str, Any]) -> None:
-    done = _helm(helm, "lint", values)
+def test_helm_finds_nothing_wrong(values: dict[str, Any]) -> None:
+    done = run_helm("lint", values)
     assert done.returncode == 0, done.stdout
 
 
-def test_manifests_fit_kubernetes_schemas(helm: Path, values: dict[str, Any], tmp_path: Path) -> None:
+def test_manifests_fit_kubernetes_schemas(values: dict[str, Any], tmp_path: Path) -> None:
     validate = cache_folder() / "deploy-checks" / "bin" / "kubernetes-validate"
     if not validate.exists():
         pytest.skip("kubernetes-validate was not installed: python3 conf/setup.py helm")
     rendered = tmp_path / "rendered.yaml"
-    rendered.write_text(_text(helm, values), encoding="utf-8")
+    rendered.write_text(text_of(values), encoding="utf-8")
     done = subprocess.run(
-        [validate, "-k", _KUBERNETES, "--strict", rendered], capture_output=True, text=True, check=False
+        [validate, "-k", KUBERNETES, "--strict", rendered], capture_output=True, text=True, check=False
     )
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
@@ -175,16 +125,16 @@ def test_manifests_fit_kubernetes_schemas(helm: Path, values: dict[str, Any], tm
     )
 
 
-def test_each_pod_reads_the_clusters_from_file_and_environment(
-    helm: Path, values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_each_pod_reads_the_clusters_from_file_andenvironment_of(
+    values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manifests = _manifests(helm, values)
-    path = _file(manifests, tmp_path)
+    manifests = manifests_of(values)
+    path = settings_file(manifests, tmp_path)
     names = {one["name"] for one in values.get("clusters", [{"name": "default"}])}
     watched = set()
-    for template in _pods(manifests).values():
+    for template in pods_of(manifests).values():
         with monkeypatch.context() as patch:
-            for name, value in _environment(template).items():
+            for name, value in environment_of(template).items():
                 patch.setenv(name, value)
             patch.setenv("EVENKEEL_CONFIG", str(path))
             fleet = load_fleet()
@@ -197,10 +147,10 @@ def test_each_pod_reads_the_clusters_from_file_and_environment(
     assert watched == names
 
 
-def test_settings_arrive_as_they_were_given(helm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    manifests = _manifests(helm, _THREE)
-    monkeypatch.setenv("EVENKEEL_CONFIG", str(_file(manifests, tmp_path)))
-    for name, value in _environment(_pods(manifests)["prod-evenkeel-job"]).items():
+def test_settings_arrive_as_they_were_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifests = manifests_of(_THREE)
+    monkeypatch.setenv("EVENKEEL_CONFIG", str(settings_file(manifests, tmp_path)))
+    for name, value in environment_of(pods_of(manifests)["prod-evenkeel-job"]).items():
         if "SASL_PASSWORD" in name:
             monkeypatch.setenv(name, value)
     orders, europe, rocket = load_fleet()
@@ -221,31 +171,29 @@ def test_settings_arrive_as_they_were_given(helm: Path, tmp_path: Path, monkeypa
         assert settings.serve.past_hours == 12.5
 
 
-def test_selectors_find_the_pods_that_are_meant_and_no_others(helm: Path, values: dict[str, Any]) -> None:
-    manifests = _manifests(helm, values)
-    labels = {name: template["metadata"]["labels"] for name, template in _pods(manifests).items()}
-    for name, one in _of_kind(manifests, "Deployment").items():
+def test_selectors_find_the_pods_that_are_meant_and_no_others(values: dict[str, Any]) -> None:
+    manifests = manifests_of(values)
+    labels = {name: template["metadata"]["labels"] for name, template in pods_of(manifests).items()}
+    for name, one in of_kind(manifests, "Deployment").items():
         selector = one["spec"]["selector"]["matchLabels"]
         assert [other for other in labels if _selected(selector, labels[other])] == [name]
-    for name, one in _of_kind(manifests, "PodDisruptionBudget").items():
+    for name, one in of_kind(manifests, "PodDisruptionBudget").items():
         selector = one["spec"]["selector"]["matchLabels"]
         assert [other for other in labels if _selected(selector, labels[other])] == [name]
-    (service,) = _of_kind(manifests, "Service").values()
+    (service,) = of_kind(manifests, "Service").values()
     assert [name for name in labels if _selected(service["spec"]["selector"], labels[name])] == ["prod-evenkeel-server"]
-    for monitor in _of_kind(manifests, "ServiceMonitor").values():
+    for monitor in of_kind(manifests, "ServiceMonitor").values():
         assert _selected(monitor["spec"]["selector"]["matchLabels"], service["metadata"]["labels"])
         assert [one["port"] for one in monitor["spec"]["endpoints"]] == [service["spec"]["ports"][0]["name"]]
-    for policy in _of_kind(manifests, "NetworkPolicy").values():
+    for policy in of_kind(manifests, "NetworkPolicy").values():
         selector = policy["spec"]["podSelector"]["matchLabels"]
         reached = {name for name in labels if _selected(selector, labels[name])}
         assert reached == ({"prod-evenkeel-server"} if policy["spec"].get("ingress") else set(labels))
 
 
-def test_pods_are_not_root_write_only_to_mounts_and_run_the_version_of_the_chart(
-    helm: Path, values: dict[str, Any]
-) -> None:
-    version = yaml.safe_load((_CHART / "Chart.yaml").read_text(encoding="utf-8"))["appVersion"]
-    for template in _pods(_manifests(helm, values)).values():
+def test_pods_are_not_root_write_only_to_mounts_and_run_the_version_of_the_chart(values: dict[str, Any]) -> None:
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))["appVersion"]
+    for template in pods_of(manifests_of(values)).values():
         spec = template["spec"]
         (container,) = spec["containers"]
         assert container["image"] == f"evenkeel:{version}"
@@ -261,52 +209,50 @@ def test_pods_are_not_root_write_only_to_mounts_and_run_the_version_of_the_chart
         }
 
 
-def test_each_pod_runs_a_command_and_is_asked_for_its_health_where_it_answers(
-    helm: Path, values: dict[str, Any]
-) -> None:
+def test_each_pod_runs_a_command_and_is_asked_for_its_health_where_it_answers(values: dict[str, Any]) -> None:
     commands = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
-    for template in _pods(_manifests(helm, values)).values():
+    for template in pods_of(manifests_of(values)).values():
         (container,) = template["spec"]["containers"]
         assert set(container["args"]) <= commands
         (port,) = container["ports"]
-        assert f"0.0.0.0:{port['containerPort']}" in _environment(template).values()
+        assert f"0.0.0.0:{port['containerPort']}" in environment_of(template).values()
         for probe, path in (("startupProbe", LIVE), ("livenessProbe", LIVE), ("readinessProbe", READY)):
             asked = container[probe]["httpGet"]
             assert (asked["path"], asked["port"]) == (path, port["name"])
 
 
-def test_without_a_job_nothing_is_there_for_it(helm: Path) -> None:
-    manifests = _manifests(helm, {**_CASES["an object store"], "job": {"enabled": False}})
-    assert set(_pods(manifests)) == {"prod-evenkeel-probe-default", "prod-evenkeel-server"}
-    assert _of_kind(manifests, "PersistentVolumeClaim") == {}
-    manifests = _manifests(helm, {"job": {"enabled": False}})
+def test_without_a_job_nothing_is_there_for_it() -> None:
+    manifests = manifests_of({**_CASES["an object store"], "job": {"enabled": False}})
+    assert set(pods_of(manifests)) == {"prod-evenkeel-probe-default", "prod-evenkeel-server"}
+    assert of_kind(manifests, "PersistentVolumeClaim") == {}
+    manifests = manifests_of({"job": {"enabled": False}})
     assert _claims(manifests) == {"prod-evenkeel-server": {"prod-evenkeel-lake"}}
 
 
-def test_a_probe_has_the_secrets_of_its_cluster_alone_and_the_server_has_none_of_them(helm: Path) -> None:
+def test_a_probe_has_the_secrets_of_its_cluster_alone_and_the_server_has_none_of_them() -> None:
     having = {
         name
-        for name, template in _pods(_manifests(helm, _THREE)).items()
-        if "EVENKEEL_CLUSTERS__ORDERS__KAFKA__SASL_PASSWORD" in _environment(template)
+        for name, template in pods_of(manifests_of(_THREE)).items()
+        if "EVENKEEL_CLUSTERS__ORDERS__KAFKA__SASL_PASSWORD" in environment_of(template)
     }
     assert having == {"prod-evenkeel-job", "prod-evenkeel-probe-orders"}
 
 
-def test_a_change_of_one_cluster_replaces_its_probes_and_no_other_pod(helm: Path) -> None:
-    before = _pods(_manifests(helm, _THREE))
+def test_a_change_of_one_cluster_replaces_its_probes_and_no_other_pod() -> None:
+    before = pods_of(manifests_of(_THREE))
     changed = json.loads(json.dumps(_THREE))
     changed["clusters"][1]["settings"]["kafka"]["bootstrap_servers"] = "europe:9092"
     changed["clusters"].append({"name": "new", "settings": {}})
     # Probes read strategies again by themselves.
     changed["clusters"][0]["settings"]["strategies"] = []
-    after = _pods(_manifests(helm, changed))
+    after = pods_of(manifests_of(changed))
     assert after.keys() - before.keys() == {"prod-evenkeel-probe-new"}
     assert {name for name in before if before[name] != after[name]} == {"prod-evenkeel-probe-eu-west"}
 
 
-def test_job_and_server_share_a_node_exactly_where_one_node_mounts_their_volume(helm: Path) -> None:
+def test_job_and_server_share_a_node_exactly_where_one_node_mounts_their_volume() -> None:
     def bound(values: dict[str, Any]) -> set[str]:
-        pods = _pods(_manifests(helm, values))
+        pods = pods_of(manifests_of(values))
         found = set()
         for name, template in pods.items():
             for term in (
@@ -326,19 +272,19 @@ def test_job_and_server_share_a_node_exactly_where_one_node_mounts_their_volume(
 
 
 def test_with_an_object_store_the_job_alone_has_a_volume_and_each_cluster_a_checkpoint(
-    helm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manifests = _manifests(helm, {**_THREE, "lake": {"uri": "s3://bucket/lake"}})
+    manifests = manifests_of({**_THREE, "lake": {"uri": "s3://bucket/lake"}})
     claims = _claims(manifests)
     assert claims == {"prod-evenkeel-job": {"prod-evenkeel-checkpoints"}}
-    assert set(_of_kind(manifests, "PersistentVolumeClaim")) == {"prod-evenkeel-checkpoints"}
-    monkeypatch.setenv("EVENKEEL_CONFIG", str(_file(manifests, tmp_path)))
+    assert set(of_kind(manifests, "PersistentVolumeClaim")) == {"prod-evenkeel-checkpoints"}
+    monkeypatch.setenv("EVENKEEL_CONFIG", str(settings_file(manifests, tmp_path)))
     assert [(settings.lake, settings.job.checkpoint) for settings in load_fleet()] == [
         ("s3://bucket/lake", f"/var/lib/evenkeel/checkpoints/{name}") for name in ("orders", "EU_west", "rocket")
     ]
-    manifests = _manifests(helm, {"lake": {"uri": "s3://bucket/lake", "checkpoints": "s3://bucket/state/"}})
+    manifests = manifests_of({"lake": {"uri": "s3://bucket/lake", "checkpoints": "s3://bucket/state/"}})
     assert _claims(manifests) == {}
-    _file(manifests, tmp_path)
+    settings_file(manifests, tmp_path)
     assert load_fleet()[0].job.checkpoint == "s3://bucket/state/default"
 
 
@@ -346,21 +292,21 @@ def _claims(manifests: list[Manifest]) -> dict[str, set[str]]:
     claims = {
         name: {one["persistentVolumeClaim"]["claimName"] for one in template["spec"]["volumes"] if len(one) > 1
                and "persistentVolumeClaim" in one}
-        for name, template in _pods(manifests).items()
+        for name, template in pods_of(manifests).items()
     }  # fmt: skip
     return {name: found for name, found in claims.items() if found}
 
 
-def test_the_ingress_has_the_path_of_the_page(helm: Path) -> None:
-    manifests = _manifests(helm, _CASES["everything around the page"])
-    (ingress,) = _of_kind(manifests, "Ingress").values()
+def test_the_ingress_has_the_path_of_the_page() -> None:
+    manifests = manifests_of(_CASES["everything around the page"])
+    (ingress,) = of_kind(manifests, "Ingress").values()
     (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
     assert (path["path"], path["pathType"]) == ("/monitoring/evenkeel", "Prefix")
-    assert path["backend"]["service"]["name"] in _of_kind(manifests, "Service")
+    assert path["backend"]["service"]["name"] in of_kind(manifests, "Service")
 
 
-def test_one_job_works_and_its_successor_starts_when_it_has_ended(helm: Path, values: dict[str, Any]) -> None:
-    job = _of_kind(_manifests(helm, values), "Deployment")["prod-evenkeel-job"]
+def test_one_job_works_and_its_successor_starts_when_it_has_ended(values: dict[str, Any]) -> None:
+    job = of_kind(manifests_of(values), "Deployment")["prod-evenkeel-job"]
     assert (job["spec"]["replicas"], job["spec"]["strategy"]) == (1, {"type": "Recreate"})
 
 
@@ -375,7 +321,7 @@ def _secrets(model: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
                 yield from _secrets(kind, (*path, name))
 
 
-def test_a_secret_among_the_settings_is_refused(helm: Path) -> None:
+def test_a_secret_among_the_settings_is_refused() -> None:
     places = [path for path in _secrets(Settings) if path[0] != "rocketmq"]
     assert ("kafka", "sasl_password") in places
     assert ("serve", "token") in places
@@ -384,7 +330,7 @@ def test_a_secret_among_the_settings_is_refused(helm: Path) -> None:
         values: dict[str, Any] = {"settings": given}
         if section in {"kafka", "rocketmq"}:
             values = {"clusters": [{"name": "a", "settings": given}]}
-        done = _helm(helm, "template", values)
+        done = run_helm("template", values)
         assert done.returncode == 1, (section, name)
         assert "would be in a ConfigMap" in done.stderr
         assert "hidden" not in done.stderr
@@ -401,7 +347,7 @@ def test_a_secret_among_the_settings_is_refused(helm: Path) -> None:
         ({"probe": {"replicas": 0}}, "probe"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(helm: Path, values: dict[str, Any], why: str) -> None:
-    done = _helm(helm, "template", values)
+def test_what_cannot_be_meant_is_refused(values: dict[str, Any], why: str) -> None:
+    done = run_helm("template", values)
     assert done.returncode == 1
     assert why in done.stderr
