@@ -4,6 +4,7 @@
     python3 conf/setup.py browser    # install a browser for the page's tests, if possible
     python3 conf/setup.py prometheus # install Prometheus for the long test of the metrics, if possible
     python3 conf/setup.py alertmanager # install Alertmanager for the long test of the alerts, if possible
+    python3 conf/setup.py systemd    # install systemd-analyze for the test of the units, if possible
     python3 conf/setup.py scripts    # fetch the page's libraries of conf/scripts.toml, if possible
     python3 conf/setup.py store      # build an object store for the tests of lakes on S3, if possible
     python3 conf/setup.py helm       # build Helm, and what checks conf/deploy, for the nightly tests, if possible
@@ -145,6 +146,12 @@ PROGRAMS = {
         ("prometheus-alertmanager", "alertmanager"),
         ("prometheus-alertmanager",),
         "install prometheus-alertmanager, or the test that sends to it is skipped.",
+    ),
+    "systemd": (
+        "systemd-analyze",
+        ("systemd-analyze",),
+        ("systemd",),
+        "install systemd, or the test of its units is skipped.",
     ),
 }
 

@@ -77,7 +77,8 @@ def class_archive() -> Path:
 
 
 def _folder() -> Path:
-    jars = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in (_spark() / "jars").iterdir())
+    # (Times in seconds, as the JVM compares them: the layers of an image have no fractions.)
+    jars = sorted((jar.name, jar.stat().st_size, int(jar.stat().st_mtime)) for jar in (_spark() / "jars").iterdir())
     made_for = f"{find_java().resolve()} {_spark()} {jars}"
     return cache_folder() / f"spark-{hashlib.sha256(made_for.encode()).hexdigest()[:12]}"
 
