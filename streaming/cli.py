@@ -611,8 +611,8 @@ def _settings(bootstrap: str | None, lake: str | None, cluster: str | None, rock
 def _refuse_bootstrap(bootstrap: str | None, settings: Settings) -> None:
     if settings.rocketmq is not None and bootstrap is not None:
         message = (
-            "The cluster is a RocketMQ one, and --bootstrap names brokers of Kafka: name the Kafka for Evenkeel's own "
-            "two topics in section [bus], or in EVENKEEL_BUS__BOOTSTRAP_SERVERS."
+            "The cluster is a RocketMQ one, and --bootstrap names brokers of Kafka: leave it out. (A Kafka that is to "
+            "hold Evenkeel's own records in place of a folder is named in section [bus].)"
         )
         raise SetupError(message)
 

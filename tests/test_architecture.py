@@ -49,7 +49,7 @@ ROOMS = {
     "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.health": room("", "streaming.exceptions"),
     "streaming.terminal": room("rich"),
-    "streaming.stores": room(),
+    "streaming.stores": room("obstore"),
     "streaming.places": room(),
     "streaming.times": room("msgspec"),
     "streaming.java": room("", "streaming.exceptions"),
@@ -69,6 +69,9 @@ ROOMS = {
     "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka numpy zstandard", "streaming.exceptions streaming.offsets_log"),
+    "streaming.bus": room(
+        "msgspec obstore zstandard", "streaming.exceptions streaming.record_batches streaming.stores"
+    ),
     "streaming.groups": room(
         "msgspec numpy", "assignors streaming.exceptions streaming.records streaming.terminal streaming.times"
     ),
@@ -84,9 +87,9 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.exceptions streaming.health streaming.lifecycle "
-        "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.terminal "
-        "streaming.times",
+        "streaming.bus streaming.config streaming.events streaming.exceptions streaming.health streaming.lifecycle "
+        "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.stores "
+        "streaming.terminal streaming.times",
     ),
     "streaming.history": room("pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb msgspec pyarrow rich", "streaming.tables streaming.terminal"),
@@ -109,7 +112,7 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "deltalake kafka msgspec numpy py4j pyarrow pydantic pyspark",
-        "streaming.catalog streaming.config streaming.events streaming.exceptions "
+        "streaming.bus streaming.catalog streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.health streaming.lifecycle streaming.log_health streaming.maintain "
         "streaming.offsets_log streaming.process streaming.record_batches streaming.records streaming.spark "
         "streaming.stores streaming.tables streaming.terminal streaming.times",
@@ -150,7 +153,7 @@ ROOMS = {
     "streaming.up": room(
         "rich",
         "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process "
-        "streaming.terminal",
+        "streaming.stores streaming.terminal",
     ),
     "streaming.doctor": room(
         "rich",

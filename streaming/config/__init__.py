@@ -8,9 +8,10 @@ from streaming.config.fleet import FleetFile, load_fleet
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.patterns import fits
 from streaming.config.processes import checkpoint_of, environment_of, needs_s3a, secret_names
-from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
+from streaming.config.rocketmq import ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
 from streaming.config.routing import SEVERITIES, Route, Severity
 from streaming.config.settings import (
+    BusFolder,
     Filters,
     GroupRules,
     JobSettings,
@@ -31,11 +32,11 @@ from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_fi
 __all__ = [
     "CHOSEN",
     "KAFKA_SECRETS",
-    "NO_BUS",
     "ROCKETMQ_SECRETS",
     "SEVERITIES",
     "SHIPPED_RULES",
     "AlertSettings",
+    "BusFolder",
     "Filters",
     "FleetFile",
     "GroupRules",

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
-from streaming.config.kafka import KAFKA_SECRETS, secret_variable
+from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.settings import Settings
 from streaming.exceptions import SetupError
 from streaming.stores import on_object_store, on_s3
@@ -70,6 +70,8 @@ def environment_of(settings: Settings) -> dict[str, str]:
         if isinstance(value, BaseModel):
             fields = {f"{name}__{field}": getattr(value, field) for field in type(value).model_fields}
         variables |= {f"EVENKEEL_{field}".upper(): _as_text(v) for field, v in fields.items() if v is not None}
+    if isinstance(settings.bus, KafkaSettings):
+        variables["EVENKEEL_BUS__FOLDER"] = ""  # one in the user's file would win over a Kafka
     return variables
 
 

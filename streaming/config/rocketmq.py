@@ -16,11 +16,6 @@ from streaming.exceptions import SetupError
 ROCKETMQ_SECRETS = ("secret_key", "ssl_password")
 """Settings of the connection that are passed in files and in the environment only."""
 
-NO_BUS = (
-    "A RocketMQ cluster is watched, and Evenkeel needs a Kafka for its own two topics: name its brokers in section "
-    "[bus] as bootstrap_servers, or in EVENKEEL_BUS__BOOTSTRAP_SERVERS (one small broker is enough, docs/rocketmq.md)."
-)
-
 
 class QueueSetting(Section):
     """A message queue, as `AllocateMessageQueueByConfig` is given them.

@@ -181,6 +181,16 @@ class CustomStrategySettings(Section):
     deterministic: bool | None = None
 
 
+class BusFolder(Section):
+    """A folder as the bus: it holds events and rounds in place of a Kafka's two topics.
+
+    Attributes:
+        folder: Folder, or URI on an object store; each cluster has a folder of its own there.
+    """
+
+    folder: str = Field(min_length=1)
+
+
 class ProbeSettings(Section):
     """The probe.
 
@@ -190,7 +200,8 @@ class ProbeSettings(Section):
         rounds_topic: Topic of the opening and closing records; one partition, LogAppendTime.
         events_partitions: Partitions of the events topic when the probe creates it.
         replication_factor: For both topics when the probe creates them; -1 takes the broker's default.
-        retention_ms: For both topics when the probe creates them: how long the job may be down without gaps.
+        retention_ms: For both topics when the probe creates them, in a folder always: how long the job may be down
+            without gaps.
         cluster_topics: Look at all topics of the cluster as well (the table `topics`), each once per heartbeat.
         health: "address:port" that answers `/health/live` and `/health/ready`, without a login; None for none.
     """
@@ -360,8 +371,9 @@ class Settings(BaseSettings):
         offsets_log: "log" reads the groups' log, `__consumer_offsets`; "admin" asks for groups by Kafka's requests,
             where nobody may read it; "auto" takes the log where it may be read (docs/admin-mode.md).
         rocketmq: The connection to the watched cluster where that is RocketMQ (docs/rocketmq.md): then `kafka` and
-            `offsets_log` mean nothing, and `bus` is needed. None where it is Kafka.
-        bus: The connection to the Kafka that holds the probe's two topics; None when the watched cluster does.
+            `offsets_log` mean nothing. None where it is Kafka.
+        bus: The connection to the Kafka that holds the probe's two topics, or the folder that holds their records; None
+            when the watched cluster does, or for RocketMQ a folder in the lake.
         filters: What is watched.
         probe: The probe.
         job: The job.
@@ -387,7 +399,7 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = KafkaSettings()
     offsets_log: OffsetsLog = "auto"
     rocketmq: RocketMQSettings | None = None
-    bus: KafkaSettings | None = None
+    bus: KafkaSettings | BusFolder | None = None
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()
     job: JobSettings = JobSettings()
@@ -409,24 +421,39 @@ class Settings(BaseSettings):
     @field_validator("bus", mode="before")
     @classmethod
     def _bus(cls, bus: object) -> object:
-        if isinstance(bus, dict) and bus and "bootstrap_servers" not in bus:
+        if not isinstance(bus, dict) or not bus:
+            return bus or None
+        if bus.get("folder"):
+            # As with `rocketmq`, what is said of a Kafka then means nothing: another file or variable may have said it.
+            return BusFolder.model_validate({k: v for k, v in bus.items() if k not in KafkaSettings.model_fields})
+        kafka = {k: v for k, v in bus.items() if k != "folder"}
+        if kafka and "bootstrap_servers" not in kafka:
             # Else the two topics would be looked for on this machine.
-            message = "bus.bootstrap_servers is missing: name the brokers that hold Evenkeel's two topics"
+            message = "bus.bootstrap_servers is missing: name the brokers that hold Evenkeel's two topics, or a folder"
             raise ValueError(message)
-        return bus or None
+        return KafkaSettings.model_validate(kafka) if kafka else None
 
     @property
     def bus_kafka(self) -> KafkaSettings:
-        """The connection to the Kafka that holds the probe's two topics."""
-        if self.bus is None:
-            return self.kafka
-        return self.bus
+        """The connection to the Kafka that holds the probe's two topics, where it is not a folder that does."""
+        if isinstance(self.bus, KafkaSettings):
+            return self.bus
+        return self.kafka
+
+    @property
+    def bus_folder(self) -> str | None:
+        """The folder that holds events and rounds, in a folder per cluster; None where a Kafka has them."""
+        if isinstance(self.bus, BusFolder):
+            return self.bus.folder
+        if self.bus is None and self.rocketmq is not None:
+            return f"{self.lake.rstrip('/')}/_bus"
+        return None
 
     def connections(self) -> dict[str, KafkaSettings]:
         """The connections by the section that they are set in: `kafka`, and `bus` where there is one."""
-        if self.bus is None:
-            return {"kafka": self.kafka}
-        return {"kafka": self.kafka, "bus": self.bus}
+        if isinstance(self.bus, KafkaSettings):
+            return {"kafka": self.kafka, "bus": self.bus}
+        return {"kafka": self.kafka}
 
     @classmethod
     def settings_customise_sources(

@@ -6,23 +6,28 @@ The list of rights, as ACL lines, is `docs/security.md`.
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from kafka.admin import ACLOperation
 from kafka.errors import KafkaError
 
+from streaming.bus import BusFolderError, FolderObjects
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
-from streaming.probe.inspection import CheckResult, inspect_cluster, refusal_of
+from streaming.probe.inspection import CheckResult, CheckState, inspect_cluster, refusal_of, tried
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rocketmq.run import cluster_problems
 from streaming.probe.topics import creation_problem, own_topics, topic_rights, wrong_settings
 from streaming.records import ADMIN, LOG
+from streaming.stores import on_object_store
 
 _CHECK_S = 30.0
 """All requests together take well under a second; a cluster that needs longer is in trouble."""
@@ -57,8 +62,10 @@ def inspect(settings: Settings, *, thoroughly: bool = False) -> Iterator[CheckRe
         yield from _each("rocketmq: name servers and brokers", list(cluster_problems(settings)))
     else:
         yield from _inspected("kafka", settings.kafka, settings, thoroughly=thoroughly)
-    if settings.bus is not None:
-        yield from _inspected("bus", settings.bus, settings, thoroughly=thoroughly)
+    if settings.bus_folder is not None:
+        yield tried("cluster", "bus: folder", partial(_inspect_folder, settings.bus_folder, settings.cluster))
+    elif settings.bus is not None:
+        yield from _inspected("bus", settings.bus_kafka, settings, thoroughly=thoroughly)
 
 
 def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thoroughly: bool) -> Iterator[CheckResult]:
@@ -176,6 +183,23 @@ def _inspect_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
     yield from _each("the probe's topics: there, or may be created", [not_created] if not_created else [])
     found = own_topics(admin, settings.probe)
     yield from _each("the probe's topics: settings", wrong_settings(found, settings.probe))
+
+
+def _inspect_folder(folder: str, cluster: str) -> tuple[CheckState, str]:
+    """The folder that is the bus: it can be read, and on a disk written. Nothing is created."""
+    objects = FolderObjects(folder, cluster)
+    if not on_object_store(folder):
+        path = Path(folder).absolute() / cluster
+        there = next(place for place in (path, *path.parents) if place.exists())
+        if not there.is_dir() or not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+            return "wrong", f"The probe cannot write to {objects}: give this user {there}, or set bus.folder otherwise."
+        if there != path:
+            return "ok", f"{objects}, which the probe creates"
+    try:
+        objects.bus_id()
+    except BusFolderError as error:
+        return "wrong", f"The bus cannot be used, {error}: correct bus.folder or the store's credentials."
+    return "ok", str(objects)
 
 
 def _group_lacks(

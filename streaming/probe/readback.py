@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final, TypeVar
 
-from kafka import TopicPartition
 from kafka.errors import KafkaError
 
+from streaming.bus import TopicReader
 from streaming.config import Settings
 from streaming.events import Event, GroupsEvent, RejectedEvent, UnknownType, decode_event, decode_round
-from streaming.probe.clients import open_reader
+from streaming.probe.bus import open_bus_reader
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.kafka.memory import Memory, recall
 from streaming.record_batches import (
     FetchedBatch,
     OffsetRange,
-    RangeReader,
     Record,
     UnreadableTopicError,
     ask_offsets,
@@ -62,7 +61,7 @@ def read_back(
         RoundAbandonedError: The topics could not be read.
     """
     try:
-        with closing(open_reader(settings.bus_kafka)) as reader:
+        with closing(open_bus_reader(settings)) as reader:
             newest = _closed(reader, settings, deadline, None)
             if not newest:
                 return None
@@ -76,10 +75,10 @@ def read_back(
         raise RoundAbandonedError(message) from error
 
 
-def _closed(reader: RangeReader, settings: Settings, deadline: Deadline, since: int | None) -> list[RoundClosed]:
+def _closed(reader: TopicReader, settings: Settings, deadline: Deadline, since: int | None) -> list[RoundClosed]:
     """The newest closed rounds, the oldest first: back to one from before a time, or at least one for None."""
     topic = settings.probe.rounds_topic
-    end = reader.ends([TopicPartition(topic, 0)])[TopicPartition(topic, 0)]
+    end = reader.ends(topic).get(0, 0)
     first, lookback = end, _LOOKBACK
     found: list[RoundClosed] = []
     while first > 0 and not (found and (since is None or found[0].time < since)):
@@ -90,7 +89,7 @@ def _closed(reader: RangeReader, settings: Settings, deadline: Deadline, since: 
     return found
 
 
-def _resting(reader: RangeReader, settings: Settings, closed: RoundClosed, deadline: Deadline) -> list[Event]:
+def _resting(reader: TopicReader, settings: Settings, closed: RoundClosed, deadline: Deadline) -> list[Event]:
     """Events of idle groups, of groups that are gone and of topics, from the rounds of a heartbeat; the oldest first.
 
     Every group without events in the newest round became idle, or was reported as idle, within these rounds. The newest
@@ -104,7 +103,7 @@ def _resting(reader: RangeReader, settings: Settings, closed: RoundClosed, deadl
 
 
 def _events(
-    reader: RangeReader, settings: Settings, positions: Mapping[int, Mapping[str, tuple[int, int]]], deadline: Deadline
+    reader: TopicReader, settings: Settings, positions: Mapping[int, Mapping[str, tuple[int, int]]], deadline: Deadline
 ) -> Iterator[Event]:
     """The events between positions: per round, as its closing record gives them.
 
@@ -144,7 +143,7 @@ def bounds(consumer: Any, partitions: list[Any], deadline: Deadline) -> dict[Any
 
 
 def records(
-    reader: RangeReader, ranges: Iterable[OffsetRange], deadline: Deadline
+    reader: TopicReader, ranges: Iterable[OffsetRange], deadline: Deadline
 ) -> Iterator[tuple[OffsetRange, Record]]:
     """What ranges still hold, in order per partition; the deadline goes on with each batch that is read.
 

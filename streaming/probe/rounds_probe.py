@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
@@ -17,11 +17,10 @@ from streaming.config import GroupRules, Settings
 from streaming.events import Event
 from streaming.exceptions import EvenkeelError
 from streaming.lifecycle import room_log
-from streaming.probe.clients import open_admin
+from streaming.probe.bus import open_appender
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
 from streaming.probe.standby import Identity, Tail, Turn
-from streaming.probe.topics import create_missing
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import Configured, RoundClosed
 
@@ -211,19 +210,9 @@ class RoundsProbe(ABC, Generic[_Memory]):
                 closes.callback(writer.close)
 
     def _open_writer(self) -> RoundWriter:
-        """A writer to the two topics, which are created where they are missing."""
-        settings, kafka = self._settings, self._settings.bus_kafka
-        try:
-            with closing(open_admin(kafka)) as admin:
-                for topic in create_missing(admin, settings.probe):
-                    _LOG.info("Created topic %s.", topic)
-            return RoundWriter(
-                settings.cluster, settings.probe, kafka, self._who.probe, self._who.supervisor, self._pace
-            )
-        except KafkaError as error:
-            # Named, because another team may run the bus than the watched cluster.
-            message = f"the {'cluster' if settings.bus is None else 'bus'} did not answer ({error_text(error)})"
-            raise RoundAbandonedError(message) from error
+        """A writer to the bus, where what is missing is created."""
+        bus, who = open_appender(self._settings), self._who
+        return RoundWriter(self._settings.cluster, self._settings.probe, bus, who.probe, who.supervisor, self._pace)
 
     def _tell_end(self) -> None:
         """Say in the topic that this probe makes no further round, so that another one need not wait."""

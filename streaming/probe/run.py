@@ -92,8 +92,8 @@ def _tell_what_is_watched(settings: Settings) -> None:
         _LOG.info("Watching RocketMQ cluster %r at %s.", settings.cluster, "; ".join(settings.rocketmq.addresses))
     else:
         _LOG.info("Watching cluster %r at %s.", settings.cluster, settings.kafka.bootstrap_servers)
-    if settings.bus is not None:
-        _LOG.info("Rounds are written to %s.", settings.bus.bootstrap_servers)
+    if settings.bus_folder is not None or settings.bus is not None:
+        _LOG.info("Rounds are written to %s.", settings.bus_folder or settings.bus_kafka.bootstrap_servers)
 
 
 def _persistently(

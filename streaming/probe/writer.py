@@ -1,8 +1,7 @@
-"""Writes a round: its opening record, its events, its closing record. Each is acknowledged by all in-sync replicas."""
+"""Writes a round: its opening record, its events, its closing record. Each is acknowledged before the next."""
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
-from streaming.config import KafkaSettings, ProbeSettings
+from streaming.config import ProbeSettings
 from streaming.events import (
     EVENTS_VERSION,
     MAX_RECORD_BYTES,
@@ -26,11 +24,9 @@ from streaming.events import (
     pack,
     topics_bytes,
 )
-from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
-from streaming.probe.clients import open_producer
+from streaming.probe.bus import Acknowledged, Appender, KeyValue
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.records import LONGEST_INTERVAL_MS, RoundClosed, RoundOpened
 from streaming.terminal import visible
 
@@ -92,21 +88,11 @@ class RoundInterval:
         return ms > LATE_INTERVALS * self._configured
 
 
-_OUR_TIME = 1
-"""The timestamp that we send with an opening record: 1 ms after the epoch.
-
-The acknowledgement carries the broker's time where the topic's timestamps are LogAppendTime. Otherwise it carries ours,
-and nobody can mistake this value for a time. The probe's own clock is never used.
-"""
-
 _MOST_BYTES: Final = MAX_RECORD_BYTES - 64 * 1024
 """Bytes of one event. The rest of its record is the key, a group id of up to 32 KB, and some bytes of Kafka's own."""
 
 _OBSERVATION_BYTES: Final = 200
 """About what a group's event takes by itself, without its topics."""
-
-_CLOSE_S = 1.0
-"""How long the last acknowledgements may take when the probe ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +101,7 @@ class Opened:
 
     Attributes:
         number: Offset of its opening record.
-        time: The broker's append time of that record.
+        time: The append time of that record, by the bus.
     """
 
     number: int
@@ -144,35 +130,32 @@ class WrittenEvents:
 class RoundWriter:
     """Writes rounds: for each call `open`, then `write`, then `close_round`, each once; `end` after the last one.
 
-    After an error its producer may still hold, and later deliver, records of the abandoned round; they carry its
-    number, which never gets a closing record. Then `close` the writer and take a new one.
+    After an error records of the abandoned round may still be delivered later; they carry its number, which never gets
+    a closing record. Then `close` the writer and take a new one.
     """
 
     def __init__(
         self,
         cluster: str,
         settings: ProbeSettings,
-        kafka: KafkaSettings,
+        bus: Appender,
         probe: str,
         supervisor: str | None = None,
         pace: RoundInterval | None = None,
     ) -> None:
-        """Open the producer.
+        """Begin.
 
         Args:
             cluster: Name of the cluster.
             settings: The topics.
-            kafka: The Kafka that holds them.
+            bus: What appends to them; this closes it.
             probe: Id of the probe in the records.
             supervisor: What starts it again (`standby.Identity`).
             pace: The interval in the records; it gets how long each round takes. None for that of the settings.
-
-        Raises:
-            KafkaError: The cluster could not be reached, or refused the credentials.
         """
         self._cluster = cluster
         self._settings = settings
-        self._producer = open_producer(kafka)
+        self._bus = bus
         self._probe, self._supervisor = probe, supervisor
         self._pace = pace or RoundInterval(settings.interval_ms)
         self._opened_at = 0.0
@@ -189,7 +172,7 @@ class RoundWriter:
 
         Raises:
             RoundAbandonedError: It was not acknowledged.
-            SetupError: The topic does not keep the broker's time.
+            SetupError: The topic does not keep the bus's own time.
         """
         self._opened_at = time.monotonic()
         return self._write_opening(since, deadline)
@@ -203,20 +186,7 @@ class RoundWriter:
         record = RoundOpened(
             EVENTS_VERSION, self._cluster, self._probe, interval_ms, since, self._supervisor, ends=ends
         )
-        topic = self._settings.rounds_topic
-        message = (
-            f"Topic {topic} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
-            f"kafka-configs --alter --topic {topic} --add-config message.timestamp.type=LogAppendTime."
-        )
-        try:
-            ack = self._send_round(encode(record), _OUR_TIME, deadline)
-        except RoundAbandonedError as error:
-            # A limit on the writers' times (message.timestamp.before.max.ms) is applied to ours first.
-            if isinstance(error.__cause__, InvalidTimestampError):
-                raise SetupError(message) from error
-            raise
-        if ack.timestamp == _OUR_TIME:
-            raise SetupError(message)
+        ack = self._append_round(encode(record), None, deadline)
         return Opened(ack.offset, ack.timestamp)
 
     def write(self, opened: Opened, events: Sequence[Event], deadline: Deadline) -> WrittenEvents:
@@ -229,21 +199,19 @@ class RoundWriter:
         Raises:
             RoundAbandonedError: One was not acknowledged.
         """
-        topic, send = self._settings.events_topic, self._producer.send
         resting = [event for event in events if _rests(event)]
         at_rest = list(_records(resting))
         records = [*at_rest, *_records([event for event in events if not _rests(event)])]
-        acks: list[Any] = []
         size = 0
-        try:
+
+        def encoded() -> Iterator[KeyValue]:
+            nonlocal size
             for record in records:
                 value = self._encode_fitting(record)
                 size += _spread_bytes(record, value)
-                acks.append(send(topic, value, record.key.encode("utf-8"), timestamp_ms=opened.time))
-        except KafkaError as error:
-            raise _not_written(topic, error) from error
-        self._flush(deadline, acks)
-        written = [_acknowledged(ack, topic) for ack in acks]
+                yield record.key.encode("utf-8"), value
+
+        written = self._bus.append(self._settings.events_topic, encoded(), opened.time, deadline)
         groups = sum(not isinstance(event, ClusterTopicEvent) for event in events)
         return WrittenEvents(_ranges(written), groups, len(events), _ranges(written[: len(at_rest)]), size)
 
@@ -289,46 +257,19 @@ class RoundWriter:
             size=written.size,
             **saw,
         )
-        self._send_round(encode(record), opened.time, deadline)
+        self._append_round(encode(record), opened.time, deadline)
+        self._bus.tend()
         return record
 
     def close(self) -> None:
-        """Give up records without an acknowledgement, and close the producer."""
-        with contextlib.suppress(KafkaError):
-            self._producer.close(timeout=_CLOSE_S)
-            return
-        # kafka-python 3.0.12: a close whose flush times out leaves the sender running.
-        self._producer._sender.force_close()  # noqa: SLF001
-        self._producer._sender.join(_CLOSE_S)  # noqa: SLF001
-        with contextlib.suppress(KafkaError):
-            self._producer.close(timeout=_CLOSE_S)
+        """Give up records without an acknowledgement, and close what appends them."""
+        self._bus.close()
 
-    def _send_round(self, value: bytes, timestamp: int, deadline: Deadline) -> Any:
-        topic = self._settings.rounds_topic
-        try:
-            ack = self._producer.send(topic, value, self._cluster.encode("utf-8"), timestamp_ms=timestamp)
-        except KafkaError as error:
-            raise _not_written(topic, error) from error
-        self._flush(deadline, [ack])
-        acknowledged = _acknowledged(ack, topic)
+    def _append_round(self, value: bytes, timestamp: int | None, deadline: Deadline) -> Acknowledged:
+        record = self._cluster.encode("utf-8"), value
+        [acknowledged] = self._bus.append(self._settings.rounds_topic, [record], timestamp, deadline)
         self.newest = acknowledged.offset
         return acknowledged
-
-    def _flush(self, deadline: Deadline, acks: Sequence[Any]) -> None:
-        left = deque(acks)
-
-        def flushed(seconds: float) -> bool:
-            try:
-                self._producer.flush(seconds)
-            except KafkaTimeoutError:
-                while left and left[0].is_done:
-                    left.popleft()
-                    deadline.answered()
-                return False
-            return True
-
-        deadline.begin()
-        deadline.wait(flushed)
 
 
 def _rests(event: Event) -> bool:
@@ -363,21 +304,10 @@ def _smaller(record: EventRecord) -> Iterator[EventRecord]:
         yield msgspec.structs.replace(record, saw=msgspec.structs.replace(saw, topics=(), members=(), cut=cut))
 
 
-def _ranges(written: Iterable[Any]) -> dict[str, tuple[int, int]]:
+def _ranges(written: Iterable[Acknowledged]) -> dict[str, tuple[int, int]]:
     """First offset and exclusive end by partition."""
     ranges: dict[int, tuple[int, int]] = {}
     for record in written:
         first, end = ranges.get(record.partition, (record.offset, record.offset))
         ranges[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
     return {str(partition): ranges[partition] for partition in sorted(ranges)}
-
-
-def _acknowledged(ack: Any, topic: str) -> Any:
-    try:
-        return ack.get(0)
-    except KafkaError as error:
-        raise _not_written(topic, error) from error
-
-
-def _not_written(topic: str, error: KafkaError) -> RoundAbandonedError:
-    return RoundAbandonedError(f"topic {topic} did not accept a record ({error_text(error)})")

@@ -33,11 +33,10 @@ from typing import Any, Final
 import obstore
 import psutil  # type: ignore[import-untyped]  # it has no type hints
 from obstore.exceptions import AlreadyExistsError, BaseError
-from obstore.store import LocalStore, from_url
 
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
-from streaming.stores import cause_of, on_object_store
+from streaming.stores import IGNORES_CONDITIONS, cause_of, on_object_store, open_store
 
 _LOG = room_log(__name__)
 
@@ -48,11 +47,6 @@ TTL_S: Final = 90.0
 
 _POLLS = 18
 """How often a candidate polls, and a holder tries again after a failure, within `TTL_S`: every 5 s."""
-
-_IGNORES_CONDITIONS = (
-    "The store of {lake} ignores the conditions of writes (If-None-Match), so two writers would lose each other's "
-    "commits: use a store that has conditional writes."
-)
 
 
 class LeaseLostError(EvenkeelError):
@@ -134,14 +128,9 @@ class LeaseObjects:
 
     @cached_property
     def _store(self) -> Any:
-        # No retries of its own: the lease knows better what a lost answer means. The options of its HTTP client stay
-        # the environment's, because obstore 0.12.1 drops AWS_ALLOW_HTTP when it is given any. So a request ends after
-        # 30 s: one that begins before a lease is lost ends before it is anybody's.
-        if on_object_store(self.lake):
-            return from_url(self.lake, retry_config={"max_retries": 0})
-        folder = Path(self.lake).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
-        return LocalStore(folder)
+        # No retries of its own: the lease knows better what a lost answer means, and a request that begins before a
+        # lease is lost ends before it is anybody's.
+        return open_store(self.lake, retries=0)
 
     def newest(self) -> tuple[int, Holder | None]:
         """Number and content of the newest object; 0 and None when there is none."""
@@ -301,7 +290,7 @@ class Lease:
             if max(older, default=0) > mine:
                 objects.delete(mine)
             elif objects.create(mine, self._self):
-                raise SetupError(_IGNORES_CONDITIONS.format(lake=objects.lake))
+                raise SetupError(IGNORES_CONDITIONS.format(place=objects.lake))
             else:
                 for number in older:
                     if number != mine:

@@ -146,12 +146,21 @@ class RangeReader:
         future = consumer._cluster.request_update()  # noqa: SLF001 - see the module's docstring
         consumer._net.run(consumer._manager.wait_for, future, _ASK_MS)  # noqa: SLF001
 
-    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offsets that exist. Raises KafkaError."""
+    def starts(self, topic: str) -> dict[int, int]:
+        """First offsets that exist, by partition; empty for a topic that does not exist. Raises KafkaError."""
+        return {place.partition: first for place, first in self._starts(self._places(topic)).items()}
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Last stable offsets, likewise."""
+        return {place.partition: end for place, end in self._ends(self._places(topic)).items()}
+
+    def _places(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, partition) for partition in sorted(self.partitions(topic))]
+
+    def _starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return ask_offsets(self._consumer.beginning_offsets, partitions, _ASK_MS)
 
-    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Last stable offsets. Raises KafkaError."""
+    def _ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return ask_offsets(self._consumer.end_offsets, partitions, _ASK_MS)
 
     def read(
@@ -227,7 +236,7 @@ class RangeReader:
         self, open_ranges: dict[TopicPartition, OffsetRange], wanted: dict[TopicPartition, int]
     ) -> Iterator[tuple[OffsetRange, Gone]]:
         """Set the consumer's positions, and report the part of the ranges that does not exist."""
-        starts = self.starts(list(open_ranges))
+        starts = self._starts(list(open_ranges))
         ends = self._settled_ends(open_ranges)
         for partition in list(open_ranges):
             current = open_ranges[partition]
@@ -264,7 +273,7 @@ class RangeReader:
     def _settled_ends(self, open_ranges: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, int]:
         settled = time.monotonic() + self._settle_s
         while True:
-            ends = self.ends(list(open_ranges))
+            ends = self._ends(list(open_ranges))
             reached = (r.end == TO_THE_END or ends[p] >= r.end for p, r in open_ranges.items())
             if all(reached) or time.monotonic() > settled:
                 return ends

@@ -29,6 +29,7 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import on_stop_signals
 from streaming.probe import ensure_ready
 from streaming.process import LogFollower, Program, Programs, hold_logs, logs_of
+from streaming.stores import on_object_store
 from streaming.terminal import read_by_nobody, say, visible
 
 # Each program gets only the secrets that it needs.
@@ -93,12 +94,15 @@ def up(file: FleetFile, console: Console, *, with_job: bool = True) -> None:
 
 
 def probe_of(cluster: str, file: FleetFile) -> Program:
-    """The probe of one cluster, which gets the secrets of no other."""
+    """The probe of one cluster, which gets the secrets of no other, and those of a store only for its bus."""
     others = tuple(cluster_variables(other) for other in file.clusters if other != cluster)
     name = PROBE.name
     if len(file.clusters) > 1:
         name = f"{name}-{re.sub(r'[^A-Za-z0-9._-]', '_', cluster)}"
-    return replace(PROBE, name=name, without=PROBE.without + others, environment={CHOSEN: cluster})
+    folder = file.clusters[cluster].bus_folder
+    kept = _STORES if folder is not None and on_object_store(folder) else ()
+    without = tuple(secret for secret in PROBE.without if secret not in kept)
+    return replace(PROBE, name=name, without=without + others, environment={CHOSEN: cluster})
 
 
 def _follow(file: FleetFile, probes: dict[str, Program], programs: Programs, console: Console) -> None:

@@ -24,6 +24,7 @@ from assignors import Group as LeaderView
 from assignors import Subscription, assign
 from streaming.config import Settings
 from streaming.offsets_log import partition_for, printed
+from streaming.probe.bus import open_appender
 from streaming.probe.deadline import Deadline
 from streaming.probe.idle import Rest
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
@@ -174,7 +175,7 @@ class MadeGroups:
                 "log_level": _QUIET,
             }
         )
-        self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka, "bench")
+        self._writer = RoundWriter(settings.cluster, settings.probe, open_appender(settings), "bench")
 
     def __enter__(self) -> Self:
         return self

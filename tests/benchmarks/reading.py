@@ -155,7 +155,8 @@ def _settings(bootstrap: str, wanted: Reading) -> SourceSettings:
 
 def _warm(settings: SourceSettings) -> RangeReader:
     """A reader that has fetched before."""
-    reader = kept_readers(settings).bus
+    reader = kept_readers(settings).log
+    assert reader is not None
     for _ in reader.read([OffsetRange(settings.offsets_topic, 0, 0, 1)]):
         pass
     return reader

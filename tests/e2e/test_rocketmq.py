@@ -1,4 +1,4 @@
-"""From a real RocketMQ cluster through a real bus to the tables: probe, source, core, rows."""
+"""From a real RocketMQ cluster through a folder in the lake to the tables: probe, source, core, rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [
     pytest.mark.java,
-    pytest.mark.kafka,
     pytest.mark.xdist_group("rocketmq"),
     pytest.mark.turn(6),
     pytest.mark.timeout(600),
@@ -29,18 +28,15 @@ pytestmark = [
 
 
 @pytest.fixture
-def settings(bootstrap: str, rocketmq: EmbeddedRocketMQ, unique: str, tmp_path: Path) -> Settings:
+def settings(rocketmq: EmbeddedRocketMQ, unique: str, tmp_path: Path) -> Settings:
     return Settings(
         cluster=unique,
         lake=str(tmp_path / "lake"),
         # (An address that nobody listens on: the job must not ask for a Kafka cluster that is not watched.)
         kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"),
         rocketmq=RocketMQSettings(name_servers=rocketmq.addresses[0]),
-        bus=KafkaSettings(bootstrap_servers=bootstrap),
         filters=Filters(groups=(f"/^{unique}/",)),
-        probe=ProbeSettings(
-            interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", replication_factor=1
-        ),
+        probe=ProbeSettings(interval_ms=200),
         job=JobSettings(max_rounds=2, trigger_ms=0),
     )
 

@@ -69,7 +69,7 @@ def heartbeat_of(rounds: int, busy: int) -> Topics:
 
 
 def read_back(monkeypatch: pytest.MonkeyPatch, topics: Topics) -> Mapping[str, Collection[str]]:
-    monkeypatch.setattr(readback, "open_reader", lambda _: topics)
+    monkeypatch.setattr(readback, "open_bus_reader", lambda _: topics)
     settings = Settings(cluster="prod", probe=ProbeSettings(interval_ms=1_000), job=JobSettings())
     return readback.remember(settings, Deadline.after(60)).topics
 

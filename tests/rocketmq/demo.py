@@ -2,7 +2,7 @@
 
     python -m tests.rocketmq.demo [--seconds N] [--lake FOLDER]
 
-Rounds and events go to a Kafka broker of the demo's own (`[bus]`). As with the Kafka demo, `--seconds` ends it and
+Rounds and events go to a folder in the lake, so no Kafka runs. As with the Kafka demo, `--seconds` ends it and
 compares the tables with what each story must show. The program that plays the stories is this module as well, with
 `--name-servers`: members in threads, and a message a second to each topic; after N seconds its journal says `quiet`.
 """
@@ -24,8 +24,7 @@ from typing import Final
 
 from rich.console import Console
 
-from streaming.config import AlertSettings, KafkaSettings, RocketMQSettings, Settings, load_settings
-from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
+from streaming.config import AlertSettings, BusFolder, RocketMQSettings, Settings, load_settings
 from streaming.demo.journal import Journal
 from streaming.demo.run import LOOK_MS, folders_of, run_course, settings_of_demo
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
@@ -201,13 +200,12 @@ def watch(console: Console, seconds: int | None, lake: Path | None) -> int:
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])  # for the program that plays
     with (
         stop_signals() as stop,
-        console.status("starting a RocketMQ cluster, and a Kafka broker for Evenkeel's own topics …") as status,
-        EmbeddedBroker(folders.rest / "broker", overrides=DEMO_OVERRIDES) as bus,
+        console.status("starting a RocketMQ cluster …") as status,
         EmbeddedRocketMQ(
             folders.rest / "rocketmq", brokers=BROKERS, name_servers=NAME_SERVERS, registers=REGISTERS
         ) as cluster,
     ):
-        settings = demo_settings(bus.bootstrap, cluster.addresses, folders.tables)
+        settings = demo_settings(cluster.addresses, folders.tables)
         status.stop()
         arguments = ["-m", "tests.rocketmq.demo", "--name-servers", ";".join(cluster.addresses)]
         arguments += ["--journal", str(folders.journal)]
@@ -221,13 +219,13 @@ def watch(console: Console, seconds: int | None, lake: Path | None) -> int:
         return run_course(console, stop, {settings.cluster: settings}, folders, traffic, seconds, judge)
 
 
-def demo_settings(bus: str, name_servers: tuple[str, ...], tables: Path) -> Settings:
-    """The programs watch the demo's cluster and write to its own broker, whatever the user's file says."""
+def demo_settings(name_servers: tuple[str, ...], tables: Path) -> Settings:
+    """The programs watch the demo's cluster and write to a folder in its lake, whatever the user's file says."""
     return settings_of_demo(
         load_settings(cluster="rocketmq-demo", lake=str(tables)),
-        bus,
+        "",
         AlertSettings(poll_ms=LOOK_MS),
-        bus=KafkaSettings(bootstrap_servers=bus),
+        bus=BusFolder(folder=str(tables / "_bus")),
         rocketmq=RocketMQSettings(name_servers=";".join(name_servers)),
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from streaming.config import KafkaSettings, environment_of, load_settings
+from streaming.config import environment_of, load_settings
 from streaming.demo.run import _settings as settings_of_kafka_demo
 from streaming.exceptions import SetupError
 from streaming.places import shipped
@@ -29,17 +29,17 @@ def test_every_finding_and_rule_exists() -> None:
         assert story.alerts | story.possible_alerts <= rules
 
 
-def test_the_programs_watch_the_demo_s_cluster_and_write_to_its_own_broker(
+def test_the_programs_watch_the_demo_s_cluster_and_write_to_a_folder_of_its_lake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "evenkeel.toml"
     file.write_text('[bus]\nbootstrap_servers = "bus:9092"\n', encoding="utf-8")
     monkeypatch.setenv("EVENKEEL_CONFIG", str(file))
-    settings = demo_settings("127.0.0.1:1", ("127.0.0.1:2", "127.0.0.1:3"), tmp_path / "lake")
+    settings = demo_settings(("127.0.0.1:2", "127.0.0.1:3"), tmp_path / "lake")
     for name, value in environment_of(settings).items():
         monkeypatch.setenv(name, value)
     found = load_settings()
-    assert found.bus == KafkaSettings(bootstrap_servers="127.0.0.1:1")
+    assert found.bus_folder == str(tmp_path / "lake" / "_bus")
     assert found.rocketmq is not None
     assert found.rocketmq.addresses == ("127.0.0.1:2", "127.0.0.1:3")
 

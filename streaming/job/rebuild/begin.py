@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
-from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from streaming.config import Settings
@@ -16,6 +15,7 @@ from streaming.job.rebuild.plan import Rebuild, Topics, plan_rebuild, write_plan
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import Readers, kept_readers
 from streaming.lifecycle import room_log
+from streaming.record_batches import UnreadableTopicError
 from streaming.tables import TABLES, DeltaLake, KnownRows, named_to_arrow, table_named
 
 _LOG = room_log(__name__)
@@ -65,7 +65,7 @@ def _plan(settings: Settings) -> Rebuild | None:
     source = SourceSettings.of(settings)
     try:
         topics = look_at_topics(kept_readers(source, source.patience_s), source)
-    except (KafkaError, OSError) as error:
+    except (KafkaError, UnreadableTopicError, OSError) as error:
         message = f"The topics of {settings.cluster!r} cannot be read ({type(error).__name__}: {error}): try again."
         raise SetupError(message) from error
     return plan_rebuild(settings.lake, settings.cluster, topics)
@@ -107,7 +107,5 @@ def look_at_topics(readers: Readers, settings: SourceSettings) -> Topics:
     Raises:
         KafkaError, UnreadableTopicError: They could not be read.
     """
-    rounds = TopicPartition(settings.rounds_topic, 0)
-    if not readers.bus.partitions(settings.rounds_topic):
-        return Topics(0, 0)
-    return Topics(readers.bus.starts([rounds])[rounds], readers.bus.ends([rounds])[rounds])
+    topic = settings.rounds_topic
+    return Topics(readers.bus.starts(topic).get(0, 0), readers.bus.ends(topic).get(0, 0))

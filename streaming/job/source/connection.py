@@ -1,4 +1,4 @@
-"""The Kafka consumers of the source, kept from one batch to the next.
+"""What the source reads with, kept from one batch to the next: Kafka consumers, and a reader of a folder.
 
 A new consumer costs 600 ms (bootstrap, versions, metadata), a kept one reads within 6 ms. So each process (the driver's
 planner, each Python worker) keeps one per set of settings, and a second one for a bus; Spark ends a worker after 60 s
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError, RetriableError
 
+from streaming.bus import FolderObjects, FolderReader, TopicReader
 from streaming.config import KafkaSettings
 from streaming.job.source.positions import EVENTS, LOG, ROUNDS
 from streaming.job.source.settings import SourceSettings
@@ -34,7 +35,7 @@ class Readers:
     """
 
     log: RangeReader | None
-    bus: RangeReader
+    bus: TopicReader
 
     def identity(self, settings: SourceSettings, follows: str | None) -> ClusterIdentity:
         """The id of the watched cluster, None where that is no Kafka, and those of the topics that the query reads."""
@@ -112,7 +113,11 @@ def _readers(settings: SourceSettings, until: float) -> Readers:
 
     # (The bus first: an outage of the other must not leave a connection open with each attempt.)
     watched, bus = settings.client(), settings.bus_client()
-    of_bus = None if bus is None else reader(bus)
+    of_bus: TopicReader | None = None
+    if settings.bus_folder is not None:
+        of_bus = FolderReader(FolderObjects(settings.bus_folder, settings.cluster), settings.patience_s)
+    elif bus is not None:
+        of_bus = reader(bus)
     try:
         log = None if watched is None else reader(watched)
     except BaseException:
@@ -120,7 +125,7 @@ def _readers(settings: SourceSettings, until: float) -> Readers:
             of_bus.close()
         raise
     only = of_bus or log
-    assert only is not None  # noqa: S101  (`SourceSettings.of` refuses it)
+    assert only is not None  # noqa: S101  (what is no Kafka has a bus)
     return Readers(log, only)
 
 

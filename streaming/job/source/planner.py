@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kafka import TopicPartition
 from kafka.errors import KafkaError
 from msgspec.structs import replace
 
@@ -33,7 +32,7 @@ from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out, window_ends
 from streaming.lifecycle import room_log
-from streaming.record_batches import ClusterIdentity, RangeReader, UnreadableTopicError
+from streaming.record_batches import ClusterIdentity, UnreadableTopicError
 from streaming.records import (
     LOG,
     LONGEST_INTERVAL_MS,
@@ -97,14 +96,14 @@ class Planner:
         """Fix the end of the run: the rounds that are closed now, and the log's ends for a cluster without rounds.
 
         Raises:
-            KafkaError: The brokers cannot be reached.
+            KafkaError, UnreadableTopicError: The brokers, or the folder of the bus, cannot be reached.
         """
         until = self._clock() + self._settings.patience_s
         while self._target is None:
             try:
                 readers = self._connect(self._settings, self._settings.patience_s)
                 self._target = self._ends(readers, self._rounds_end(readers), self._wanted)
-            except KafkaError:
+            except (KafkaError, UnreadableTopicError):
                 if self._clock() > until:
                     raise
                 time.sleep(_PAUSE_S)
@@ -137,10 +136,10 @@ class Planner:
             self._outages += 1
             if self._outages == 1 or self._outages % 10 == 0:
                 what = visible(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
-                _LOG.warning("evenkeel source: no answer from Kafka (attempt %d): %s", self._outages, what)
+                _LOG.warning("evenkeel source: no answer (attempt %d): %s", self._outages, what)
             return offsets
         if self._outages:
-            _LOG.warning("evenkeel source: Kafka answers again after %d attempts", self._outages)
+            _LOG.warning("evenkeel source: there is an answer again after %d attempts", self._outages)
             self._outages = 0
         written = end.write()
         if written == offsets:
@@ -320,17 +319,11 @@ class Planner:
         return min(max(self._interval_ms, self._settings.interval_ms), LONGEST_INTERVAL_MS) / 1000
 
     def _rounds_end(self, readers: Readers) -> int:
-        return _ends_of(readers.bus, self._settings.rounds_topic).get(0, 0)
+        return readers.bus.ends(self._settings.rounds_topic).get(0, 0)
 
     def _ends(self, readers: Readers, rounds: int, follows: str | None) -> TopicEnds:
         """Ends of the topics; those of the offsets log only where the query follows it, or may come to."""
         log = {}
         if readers.log is not None and follows in {None, LOG}:
-            log = _ends_of(readers.log, self._settings.offsets_topic)
-        return TopicEnds(log, _ends_of(readers.bus, self._settings.events_topic), rounds)
-
-
-def _ends_of(reader: RangeReader, topic: str) -> dict[int, int]:
-    """Last stable offsets by partition; empty for a topic that does not exist. Raises KafkaError."""
-    places = [TopicPartition(topic, partition) for partition in sorted(reader.partitions(topic))]
-    return {place.partition: end for place, end in reader.ends(places).items()}
+            log = readers.log.ends(self._settings.offsets_topic)
+        return TopicEnds(log, readers.bus.ends(self._settings.events_topic), rounds)

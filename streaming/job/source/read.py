@@ -15,6 +15,7 @@ import pyarrow as pa
 from kafka import TopicPartition
 from kafka.errors import CorruptRecordError
 
+from streaming.bus import TopicReader
 from streaming.job.source.connection import Readers
 from streaming.job.source.events import EventReader
 from streaming.job.source.settings import SourceSettings
@@ -320,7 +321,7 @@ class _EventsTask:
             for share in task.events
         }
 
-    def rows(self, reader: RangeReader) -> Iterator[SourceRow]:
+    def rows(self, reader: TopicReader) -> Iterator[SourceRow]:
         ranges = [
             OffsetRange(self._topic, share.partition, share.read_from, share.end) for share in self._shares.values()
         ]

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from kafka.errors import CorruptRecordError
 
+from streaming.bus import TopicReader
 from streaming.events import RejectedEvent, decode_round
 from streaming.job.source.plan import RoundRecord
-from streaming.record_batches import FetchedBatch, Gone, OffsetRange, RangeReader, unwalkable, walk
+from streaming.record_batches import FetchedBatch, Gone, OffsetRange, unwalkable, walk
 
 # Records read in search of rounds; each round has an opening and a closing one. If there is no round among so many
 # (openings of a probe that never closes, junk) the batch goes past them, so that they are not judged again and again.
@@ -27,7 +28,7 @@ class RoundsTopic:
         self._looked_at: tuple[int, int] | None = None
         self._found: list[RoundRecord] = []
 
-    def upcoming(self, reader: RangeReader, start: int, until: int) -> tuple[list[RoundRecord], bool]:
+    def upcoming(self, reader: TopicReader, start: int, until: int) -> tuple[list[RoundRecord], bool]:
         """The next records from `start` on, below `until`, and whether there are as many as one batch reads.
 
         Raises:
@@ -39,7 +40,7 @@ class RoundsTopic:
             self._looked_at = start, until
         return self._found, len(self._found) >= _MOST_RECORDS
 
-    def between(self, reader: RangeReader, start: int, end: int) -> tuple[list[RoundRecord], Gone | None]:
+    def between(self, reader: TopicReader, start: int, end: int) -> tuple[list[RoundRecord], Gone | None]:
         """All records of [start, end), and the part that no longer exists.
 
         Raises:
@@ -48,7 +49,7 @@ class RoundsTopic:
         return self._read(reader, start, end)
 
     def _read(
-        self, reader: RangeReader, start: int, end: int, patience_s: float | None = None, most: int | None = None
+        self, reader: TopicReader, start: int, end: int, patience_s: float | None = None, most: int | None = None
     ) -> tuple[list[RoundRecord], Gone | None]:
         """Read records, up to about `most`, and what is gone of them."""
         where = OffsetRange(self._topic, 0, start, end)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from streaming.config import NO_BUS, Filters, KafkaSettings, OffsetsLog, Settings
-from streaming.exceptions import SetupError
+from streaming.config import Filters, KafkaSettings, OffsetsLog, Settings
 from streaming.records import ROCKETMQ
+from streaming.stores import on_object_store
 
 
 class SourceSettings(BaseModel):
@@ -18,7 +19,8 @@ class SourceSettings(BaseModel):
         cluster: Configured name of the cluster; rounds of another are passed over.
         kafka: `KafkaSettings.public()`: secrets come from the environment or from files where the clients are created
             (`KafkaSettings.from_public`). None when the watched cluster is no Kafka: then all comes from the bus.
-        bus: The same for the Kafka that holds events and rounds; None when the watched cluster does.
+        bus: The same for the Kafka that holds events and rounds; None when the watched cluster does, or a folder.
+        bus_folder: The folder that holds events and rounds, on a disk with its whole path; None when a Kafka does.
         filters: What is watched.
         offsets_topic: The offsets log.
         events_topic: The probe's events.
@@ -42,6 +44,7 @@ class SourceSettings(BaseModel):
     cluster: str
     kafka: dict[str, Any] | None
     bus: dict[str, Any] | None = None
+    bus_folder: str | None = None
     filters: Filters = Filters()
     offsets_topic: str = "__consumer_offsets"
     events_topic: str = "evenkeel.events"
@@ -58,17 +61,15 @@ class SourceSettings(BaseModel):
 
     @classmethod
     def of(cls, settings: Settings, hold: str | None = None, start: dict[str, Any] | None = None) -> Self:
-        """The source's share of all settings.
-
-        Raises:
-            SetupError: A RocketMQ cluster is watched, and no Kafka is named for events and rounds.
-        """
-        if settings.rocketmq is not None and settings.bus is None:
-            raise SetupError(NO_BUS)
+        """The source's share of all settings."""
+        folder = settings.bus_folder
+        if folder is not None and not on_object_store(folder):
+            folder = str(Path(folder).absolute())
         return cls(
             cluster=settings.cluster,
             kafka=settings.kafka.public() if settings.rocketmq is None else None,
-            bus=None if settings.bus is None else settings.bus.public(),
+            bus=settings.bus.public() if isinstance(settings.bus, KafkaSettings) else None,
+            bus_folder=folder,
             filters=settings.filters,
             offsets_topic=settings.job.offsets_topic,
             events_topic=settings.probe.events_topic,
@@ -92,7 +93,7 @@ class SourceSettings(BaseModel):
         return KafkaSettings.from_public(self.kafka, "kafka", self.cluster)
 
     def bus_client(self) -> KafkaSettings | None:
-        """The connection to the Kafka that holds events and rounds, likewise; None when the watched cluster does."""
+        """The connection to the Kafka that holds events and rounds, likewise; None when another place does."""
         if self.bus is None:
             return None
         return KafkaSettings.from_public(self.bus, "bus", self.cluster)

@@ -1,4 +1,4 @@
-"""Rounds against a RocketMQ cluster, written to the Kafka of `[bus]`. No log is read, so they have no positions.
+"""Rounds against a RocketMQ cluster, written to a folder or to the Kafka of `[bus]`. They have no log positions.
 
 And what is checked before the start: do name servers and brokers answer, and may this client ask what the probe asks?
 Nothing is written, created or joined.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from streaming.config import NO_BUS, RocketMQSettings, Settings
+from streaming.config import RocketMQSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
@@ -35,7 +35,7 @@ def open_client(settings: RocketMQSettings) -> Client:
 
 
 class RocketMQProbe(RoundsProbe[RocketMQMemory]):
-    """Runs rounds against one RocketMQ cluster; `rocketmq` and `bus` are given in the settings."""
+    """Runs rounds against one RocketMQ cluster; `rocketmq` is given in the settings."""
 
     LEAST_ROUND_S = 20.0
     """A name server and a broker that say nothing cost 3 s each at every step; there are eight."""
@@ -113,9 +113,6 @@ def cluster_problems(settings: Settings) -> Iterator[str]:
     """What a person must fix before RocketMQ's groups can be watched: a sentence each."""
     given = settings.rocketmq
     assert given is not None  # noqa: S101  (the caller's choice of this check)
-    if settings.bus is None:
-        yield NO_BUS
-        return
     try:
         client = open_client(given)
     except SetupError as error:

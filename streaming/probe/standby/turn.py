@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from kafka import TopicPartition
 from kafka.errors import KafkaError
 
+from streaming.bus import TopicReader
 from streaming.config import Settings
 from streaming.events import RejectedEvent, UnknownType, decode_round
 from streaming.lifecycle import room_log
-from streaming.probe.clients import open_reader
+from streaming.probe.bus import open_bus_reader
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError, error_text
 from streaming.probe.readback import records
 from streaming.probe.standby.others import Identity, Others, Run
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
-from streaming.record_batches import OffsetRange, RangeReader, UnreadableTopicError
+from streaming.record_batches import OffsetRange, UnreadableTopicError
 from streaming.records import Round
 from streaming.terminal import visible
 
@@ -50,13 +50,13 @@ class Tail:
     def __init__(self, settings: Settings) -> None:
         """Prepare; nothing is opened yet."""
         self._settings = settings
-        self._tp = TopicPartition(settings.probe.rounds_topic, 0)
-        self._reader: RangeReader | None = None
+        self._topic = settings.probe.rounds_topic
+        self._reader: TopicReader | None = None
 
     def read(self, first: int, end: int, deadline: Deadline) -> list[SeenRecord]:
         """The cluster's records that are left at the offsets [first, end), in order."""
         found: list[SeenRecord] = []
-        wanted = OffsetRange(self._tp.topic, self._tp.partition, first, end)
+        wanted = OffsetRange(self._topic, 0, first, end)
         with self._opened() as reader:
             for _, (offset, time_, _, value) in records(reader, [wanted], deadline):
                 record = decode_round(value)
@@ -67,7 +67,7 @@ class Tail:
     def end(self) -> int:
         """Offset behind the newest record. An answer shows that the topic can be read now."""
         with self._opened() as reader:
-            return reader.ends([self._tp])[self._tp]
+            return reader.ends(self._topic).get(0, 0)
 
     def close(self) -> None:
         """Close the consumer."""
@@ -76,15 +76,15 @@ class Tail:
             reader.close()
 
     @contextmanager
-    def _opened(self) -> Iterator[RangeReader]:
+    def _opened(self) -> Iterator[TopicReader]:
         try:
             if self._reader is None:
-                self._reader = open_reader(self._settings.bus_kafka)
+                self._reader = open_bus_reader(self._settings)
             yield self._reader
         except (KafkaError, UnreadableTopicError) as error:
             # A consumer that has failed is not trusted with the next question.
             self.close()
-            message = f"topic {self._tp.topic} could not be read ({error_text(error)})"
+            message = f"topic {self._topic} could not be read ({error_text(error)})"
             raise RoundAbandonedError(message) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka import TopicPartition
@@ -96,7 +96,6 @@ class FakeReader:
         self.logs[place] = [record for record in self.logs[place] if record.offset < replaced] + behind
 
     def partitions(self, topic: str) -> set[int]:
-        self._ask("partitions")
         return {p.partition for p in self.logs if p.topic == topic}
 
     def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
@@ -105,13 +104,13 @@ class FakeReader:
     def refresh(self) -> None:
         self._ask("refresh")
 
-    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def starts(self, topic: str) -> dict[int, int]:
         self._ask("starts")
-        return {place: self.deleted_below[place] for place in partitions}
+        return {p: self.deleted_below[TopicPartition(topic, p)] for p in self.partitions(topic)}
 
-    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def ends(self, topic: str) -> dict[int, int]:
         self._ask("ends")
-        return {place: self.end[place] for place in partitions}
+        return {p: self.end[TopicPartition(topic, p)] for p in self.partitions(topic)}
 
     def read(
         self, ranges: Iterable[OffsetRange], patience_s: float | None = None

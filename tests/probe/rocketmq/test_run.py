@@ -123,9 +123,6 @@ def test_a_second_probe_stands_by_and_takes_over_when_the_first_ends(
 
 
 def test_what_must_be_mended_before_the_start_is_a_sentence(settings: Settings) -> None:
-    alone = settings.model_copy(update={"bus": None})
-    [problem] = check(alone)
-    assert str(problem).startswith("A RocketMQ cluster is watched, and Evenkeel needs a Kafka for its own two topics: ")
     nobody = settings.model_copy(update={"rocketmq": RocketMQSettings(name_servers="127.0.0.1:1")})
     [problem] = check(nobody)
     assert str(problem).startswith(

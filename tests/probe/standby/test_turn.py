@@ -244,7 +244,7 @@ OTHERS = [opened(), opened("another"), None, b"\xff\x00", b"[" * 9_000, b'{"type
 def test_the_records_of_the_cluster_that_are_left_are_read(
     monkeypatch: pytest.MonkeyPatch, reader: FakeReader, end: int, offsets: list[int]
 ) -> None:
-    monkeypatch.setattr(turn, "open_reader", lambda _: reader)
+    monkeypatch.setattr(turn, "open_bus_reader", lambda _: reader)
     tail = Tail(Settings(cluster="prod", probe=ProbeSettings()))
     found = tail.read(0, end, Deadline.after(60))
     assert [(offset, time, record.cluster) for offset, time, record in found] == [(at, 5, "prod") for at in offsets]
