@@ -16,7 +16,7 @@ ORDER :=
 # The tests start some three hundred Python processes: each would compile our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-all lint bench soak mutants fuzz clean
+.PHONY: help setup demo test test-all lint bench soak mutants fuzz sbom audit clean
 
 help:
 	@echo "make demo     a real broker, real consumer groups, and what Evenkeel shows about them (Ctrl-C stops it)"
@@ -33,6 +33,8 @@ help:
 	@echo "make fuzz     the codec with a million mutated records and a million random ones of eight releases, and"
 	@echo "              every strategy against the real classes, CASES=1000000 each (hours)"
 	@echo "make mutants  single changes in the core, and whether a test notices each; MUTANTS=500 (20 minutes)"
+	@echo "make sbom     build/sbom.json (CycloneDX) and build/licences.md: packages, jars and the page's libraries"
+	@echo "make audit    known vulnerabilities of all of them; exit code 3 where an advisory source cannot be reached"
 	@echo "make setup    only .venv and jars; the other targets call it"
 
 setup:
@@ -84,6 +86,12 @@ CASES ?= 1000000
 fuzz: setup
 	$(BIN)/pytest -m soak tests/offsets_log
 	CASES=$(CASES) $(BIN)/pytest --timeout=0 -m "not kafka" -k fuzz tests/assignors
+
+sbom: setup
+	@$(BIN)/python conf/supply.py sbom
+
+audit: setup
+	@$(BIN)/python conf/supply.py audit
 
 clean:
 	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache
