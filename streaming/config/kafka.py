@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from streaming.config.sources import cluster_variables
 from streaming.exceptions import SetupError
@@ -149,22 +149,15 @@ class KafkaSettings(Section):
                 raise ValueError(message)
         return client
 
-    @model_validator(mode="after")
-    def _one_way_to_a_token(self) -> Self:
-        url, file = self.sasl_oauth_token_url, self.sasl_oauth_token_file
-        if self.sasl_mechanism == "OAUTHBEARER" and (url is None) == (file is None):
-            message = "OAUTHBEARER wants a token: give either sasl_oauth_token_file or sasl_oauth_token_url"
+    @field_validator("sasl_oauth_token_url")
+    @classmethod
+    def _without_secrets(cls, url: str | None) -> str | None:
+        parts = urlsplit(url or "https://none")
+        if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or parts.query:
+            # Not repeated: it may hold a secret.
+            message = "it must be https://HOST/PATH, without a login and a query"
             raise ValueError(message)
-        if url is not None:
-            parts = urlsplit(url)
-            if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or parts.query:
-                # Not repeated: it may hold a secret.
-                message = "sasl_oauth_token_url must be https://HOST/PATH, without a login and a query"
-                raise ValueError(message)
-            if self.sasl_username is None:
-                message = "sasl_oauth_token_url wants the client id as sasl_username, and its secret as its password"
-                raise ValueError(message)
-        return self
+        return url
 
     @property
     def has_proxy(self) -> bool:
@@ -178,7 +171,7 @@ class KafkaSettings(Section):
         there is a sentence at the start.
 
         Raises:
-            SetupError: A secret's file cannot be read, or does not contain text.
+            SetupError: A secret's file cannot be read, or does not contain text; or OAUTHBEARER has no way to a token.
         """
         config: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap_servers.split(","),
@@ -205,13 +198,21 @@ class KafkaSettings(Section):
         if self.sasl_mechanism != "OAUTHBEARER":
             read_passwords_at_each_login()
             return {"sasl_plain_username": self.sasl_username, "sasl_plain_password": password}
+        if (self.sasl_oauth_token_url is None) == (self.sasl_oauth_token_file is None):
+            message = "OAUTHBEARER wants a token: give either sasl_oauth_token_file or sasl_oauth_token_url."
+            raise SetupError(message)
         if self.sasl_oauth_token_url is None:
             token = _at_each_login(None, self.sasl_oauth_token_file) or ""
             return {"sasl_oauth_token_provider": TokenFile(token, self.sasl_oauth_extensions)}
+        if self.sasl_username is None or password is None:
+            message = (
+                "sasl_oauth_token_url wants the client's id as sasl_username, and its secret as sasl_password_file."
+            )
+            raise SetupError(message)
         client = ClientCredentials(
             self.sasl_oauth_token_url,
-            self.sasl_username or "",
-            password or "",
+            self.sasl_username,
+            password,
             self.sasl_oauth_scope,
             self.sasl_oauth_extensions,
             self.ssl_cafile,

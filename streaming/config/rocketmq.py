@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr
 
 from streaming.config.kafka import Section, secret_of
 from streaming.config.patterns import Pattern, fits
@@ -82,13 +82,6 @@ class RocketMQSettings(Section):
     ssl_check_hostname: bool = True
     strategies: tuple[RocketMQStrategy, ...] = ()
 
-    @model_validator(mode="after")
-    def _both_keys(self) -> RocketMQSettings:
-        if (self.access_key is None) != (self.secret_key is None and self.secret_key_file is None):
-            message = "access_key and secret_key (or secret_key_file) belong together: give both or neither"
-            raise ValueError(message)
-        return self
-
     @property
     def addresses(self) -> tuple[str, ...]:
         """The name servers, in the order of the setting, each once; without a port it is 9876."""
@@ -104,12 +97,15 @@ class RocketMQSettings(Section):
         """Access key and secret key in the clear; None without access control.
 
         Raises:
-            SetupError: The secret's file cannot be read.
+            SetupError: The secret's file cannot be read, or only one of the two keys is given. (Asked here, because
+                processes that do not log in have settings without secrets.)
         """
-        if self.access_key is None:
-            return None
         secret = secret_of(self.secret_key, self.secret_key_file)
-        assert secret is not None  # noqa: S101  (validated above)
+        if self.access_key is None and secret is None:
+            return None
+        if self.access_key is None or secret is None:
+            message = "rocketmq.access_key and secret_key (or secret_key_file) belong together: give both or neither."
+            raise SetupError(message)
         return self.access_key, secret
 
     def tls_context(self) -> ssl.SSLContext | None:

@@ -37,11 +37,12 @@ _ROCKETMQ = tuple(secret_variable(name, "rocketmq") for name in ROCKETMQ_SECRETS
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS) + _ROCKETMQ
 _TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
 _LOGIN = ("EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD", "EVENKEEL_SERVE__MARKS_TOKEN")
+_PUSH = ("OTEL_EXPORTER_OTLP_",)
 _STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOGLE_SERVICE_ACCOUNT")
 
-PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES + _LOGIN)
+PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES + _LOGIN + _PUSH)
 # Longer than any batch: the job stops between two.
-JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS + _LOGIN + _ROCKETMQ)
+JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS + _LOGIN + _PUSH + _ROCKETMQ)
 # Longer than a slow target may take to answer, and then the thread that reads the lake.
 SERVER = Program("server", ("-m", "streaming.serve"), grace_s=35, without=(*_CLUSTERS, "EVENKEEL_CLUSTERS__"))
 
@@ -81,7 +82,7 @@ def up(file: FleetFile, console: Console, *, with_job: bool = True) -> None:
     ):
         probes = {name: probe_of(name, file) for name in file.clusters}
         # They stop in reverse.
-        for program in (*probes.values(), *([JOB] if with_job else []), SERVER):
+        for program in (*probes.values(), *([_job()] if with_job else []), SERVER):
             if not stop.is_set():
                 programs.start(program)
         while not stop.wait(_FOLLOW_S):
@@ -103,6 +104,12 @@ def probe_of(cluster: str, file: FleetFile) -> Program:
     kept = _STORES if folder is not None and on_object_store(folder) else ()
     without = tuple(secret for secret in PROBE.without if secret not in kept)
     return replace(PROBE, name=name, without=without + others, environment={CHOSEN: cluster})
+
+
+def _job() -> Program:
+    """The job, which gets the secrets of no RocketMQ cluster: it reads the bus alone."""
+    ends = tuple(f"__ROCKETMQ__{name}".upper() for name in ROCKETMQ_SECRETS)
+    return replace(JOB, without=JOB.without + tuple(name for name in os.environ if name.endswith(ends)))
 
 
 def _follow(file: FleetFile, probes: dict[str, Program], programs: Programs, console: Console) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,6 @@ def test_a_section_travels_to_the_programs_with_its_secret_hidden(
     ("settings", "reason"),
     [
         ('name_servers = ""', "name_servers"),
-        ('name_servers = "a:1"\naccess_key = "x"', "belong together"),
         ('name_servers = "a:1"\nstrategies = [{groups = "/(/"}]', "does not compile"),
     ],
 )
@@ -70,3 +70,10 @@ def test_every_setting_is_explained_in_the_shipped_file() -> None:
     text = (Path(__file__).parents[2] / "conf" / "evenkeel.toml").read_text(encoding="utf-8")
     names = {*RocketMQSettings.model_fields, *RocketMQStrategy.model_fields} - {*ROCKETMQ_SECRETS}
     assert [name for name in sorted(names) if f"# {name} =" not in text] == []
+
+
+@pytest.mark.parametrize("given", [{"access_key": "me"}, {"secret_key": "hunter2"}])
+def test_one_key_without_the_other_is_a_sentence_where_the_client_is_made(given: dict[str, Any]) -> None:
+    with pytest.raises(SetupError, match="belong together") as error:
+        RocketMQSettings(name_servers="a:1", **given).login()
+    assert "hunter2" not in str(error.value)
