@@ -317,12 +317,20 @@ def maintain(
     repair: Annotated[
         bool, typer.Option("--repair", help="Only take data files that are gone out of their tables.")
     ] = False,
+    forget: Annotated[
+        str | None,
+        typer.Option("--forget", metavar="NAME", help="Only delete everything of a cluster that is watched no more."),
+    ] = None,
 ) -> None:
     """Maintain the lake beside a running job: compaction, retention, vacuum (docs/operations.md)."""
+    from streaming.maintain import forget as forget_cluster  # noqa: PLC0415
     from streaming.maintain import maintain as maintain_lake  # noqa: PLC0415
     from streaming.maintain import repair as repair_lake  # noqa: PLC0415
 
     settings = _shared(lake)
+    if forget is not None:
+        forget_cluster(settings, FleetFile([settings]).names, forget, _console())
+        return
     if repair:
         repair_lake(settings, _console())
         return

@@ -106,7 +106,7 @@ ROOMS = {
     ),
     "streaming.maintain": room(
         "deltalake duckdb py4j pyarrow pyspark rich",
-        "streaming.advice streaming.config streaming.exceptions streaming.history "
+        "streaming.advice streaming.catalog streaming.config streaming.exceptions streaming.history "
         "streaming.process streaming.spark streaming.stores streaming.tables streaming.times streaming.terminal",
     ),
     "streaming.job": room(

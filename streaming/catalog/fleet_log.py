@@ -161,6 +161,13 @@ def record_fleet(
         _append(lake, rows)
 
 
+def forget_record(lake: str, cluster: str, now: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+    """Close a cluster whose rows are deleted. Nothing is known of it any more but that: so the name is free again."""
+    before = FleetLog(lake).read().get(cluster)
+    if rows := _changed(before, RecordedCluster(cluster, closed=True), now()):
+        _append(lake, rows)
+
+
 def rename_problem(
     cluster: WatchedCluster, names: Collection[str], recorded: Mapping[str, RecordedCluster]
 ) -> str | None:

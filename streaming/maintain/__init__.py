@@ -6,6 +6,7 @@ is found, computed and committed when it is due.
 
 from __future__ import annotations
 
+from streaming.maintain.forget import forget
 from streaming.maintain.maintainer import Maintainer, maintainer_of
 from streaming.maintain.pieces import Done, MaintenanceError, NotMaintainedError
 from streaming.maintain.repair import repair
@@ -16,6 +17,7 @@ __all__ = [
     "Maintainer",
     "MaintenanceError",
     "NotMaintainedError",
+    "forget",
     "line_of",
     "maintain",
     "maintainer_of",

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 
-import duckdb
 import pyarrow as pa
 from deltalake import CommitProperties
-from deltalake.exceptions import DeltaError
 
 from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.maintain.advising import Advising
 from streaming.maintain.engines import DeltaRs, Engine
-from streaming.maintain.pieces import Done, MaintenanceError, NotMaintainedError, days_to_join, expired, today_of
+from streaming.maintain.pieces import Done, NotMaintainedError, days_to_join, expired, one_sentence, today_of
 from streaming.maintain.rollups import ROLLED_UP, RollUps
-from streaming.stores import cause_of
-from streaming.tables import ALL_TABLES, DAY, RETENTION_COMMIT, OpenedTable, Table, advice, table_named
+from streaming.tables import ALL_TABLES, DAY, RETENTION_COMMIT, OpenedTable, Table, table_named
 
 # A day that is still written is joined once an hour: a reader of the present meets at most 360 files of it, at a batch
 # every ten seconds. Late rows have a closed day joined again, but not more than once a day.
@@ -137,7 +133,7 @@ class Maintainer:
 
     def _opened(self, name: str) -> OpenedTable:
         """A table as it is at the beginning of a piece; without files where there is none."""
-        with _one_sentence(f"{self._lake}/{name}"):
+        with one_sentence(f"{self._lake}/{name}"):
             opened = self._open.setdefault(name, OpenedTable(self._lake, table_named(name)))
             if name not in self._seen:
                 opened.refresh()
@@ -165,14 +161,14 @@ class Maintainer:
             every = _OPEN_EVERY_S if day is None or day >= today else _CLOSED_EVERY_S
             now, before = time.monotonic(), self._joined.get((table.name, day))
             if before is None or now - before >= every:
-                with _one_sentence(opened.uri):
+                with one_sentence(opened.uri):
                     self._engine.compact(opened, day)
                 self._joined[table.name, day] = now
                 yield Done(table.name, "compaction", day, files=len(small), rows=sum(f.rows or 0 for f in small))
 
     def _retain(self, table: Table) -> Iterator[Done]:
         opened = self._opened(table.name)
-        with _one_sentence(opened.uri):
+        with one_sentence(opened.uri):
             first = self._first_kept(table)
             if first is not None and (gone := expired(opened.files(), first)):
                 mark = CommitProperties(custom_metadata=dict(RETENTION_COMMIT))
@@ -184,7 +180,7 @@ class Maintainer:
         opened = self._opened(table.name)
         if not opened.is_there or (before is not None and now - before < _UPKEEP_EVERY_S):
             return
-        with _one_sentence(opened.uri):
+        with one_sentence(opened.uri):
             paths = opened.delta.vacuum(dry_run=True, full=True)
             size = sum(found.size or 0 for found in opened.folder.get_file_info(paths)) if paths else 0
             if paths:
@@ -196,7 +192,7 @@ class Maintainer:
         yield Done(table.name, "upkeep", files=len(paths), size=size)
 
     def _compute(self, computes: RollUps | Advising) -> Iterator[Done]:
-        with _one_sentence(self._lake):
+        with one_sentence(self._lake):
             yield from computes.work(self._today)
 
 
@@ -223,14 +219,3 @@ def maintainer_of(
             raise SetupError(message)
     carry_ms = 2 * max(settings.job.heartbeat_ms, _LEAST_HEARTBEAT_MS) + 60_000
     return Maintainer(settings.lake, settings.maintenance.keep_days, carry_ms, engine=engine, report=report)
-
-
-@contextmanager
-def _one_sentence(uri: str) -> Iterator[None]:
-    """Turn what delta-rs, Arrow and DuckDB raise into one sentence."""
-    try:
-        yield
-    except (DeltaError, OSError, pa.ArrowException, duckdb.Error) as error:
-        otherwise = "check that its folder is whole and writable and its disk not full, and try again"
-        message = f"The table {uri} could not be maintained ({cause_of(error)}): {advice(error, otherwise)}."
-        raise MaintenanceError(message) from error

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
+import duckdb
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
 from streaming.exceptions import EvenkeelError
-from streaming.tables import DataFile
+from streaming.stores import cause_of
+from streaming.tables import DataFile, advice
 from streaming.times import DAY_MS
 
 TARGET_BYTES: Final = 100 * 1024 * 1024
@@ -24,6 +30,17 @@ class MaintenanceError(EvenkeelError):
 
 class NotMaintainedError(MaintenanceError):
     """Some tables could not be maintained, and all others are. Each failure was reported when it happened."""
+
+
+@contextmanager
+def one_sentence(uri: str) -> Iterator[None]:
+    """Turn what delta-rs, Arrow and DuckDB raise into one sentence."""
+    try:
+        yield
+    except (DeltaError, OSError, pa.ArrowException, duckdb.Error) as error:
+        otherwise = "check that its folder is whole and writable and its disk not full, and try again"
+        message = f"The table {uri} could not be maintained ({cause_of(error)}): {advice(error, otherwise)}."
+        raise MaintenanceError(message) from error
 
 
 @dataclass(frozen=True, slots=True)
