@@ -130,11 +130,12 @@ class Fleet:
 
     def _run_until(self, stop: threading.Event) -> None:
         self._follow({})
-        looked_at, maintenance = -math.inf, None
+        began, looked_at, maintenance = time.monotonic(), -math.inf, None
         while not stop.wait(_POLL_S) and any(one.runs for one in self._clusters.values()):
             self.health.beat()
             self._refuse_to_go_on()
-            if maintenance is None and self._has_rows.is_set() and not self._start.available_now:
+            is_late = self._has_rows.is_set() or time.monotonic() - began > _WELL_S
+            if maintenance is None and is_late and not self._start.available_now:
                 maintenance = self._begin_maintenance()
             if time.monotonic() - looked_at > _FILE_S:
                 looked_at = time.monotonic()
@@ -148,7 +149,7 @@ class Fleet:
             self._spark.stop()
 
     def _begin_maintenance(self) -> JobMaintenance:
-        """Begin what would delay the first rows: maintenance of the lake, and the JVM's archive of classes."""
+        """Begin what would have delayed the first rows: maintenance of the lake, and the JVM's archive of classes."""
         from streaming.job.class_archive import begin_to_write  # noqa: PLC0415
         from streaming.job.maintenance import JobMaintenance  # noqa: PLC0415
 
