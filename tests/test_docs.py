@@ -28,7 +28,9 @@ from tests.groups.build import Life, even, make_member, make_observation, make_r
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.glob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.glob("*.md")]
+)
 _ELSEWHERE = {"streaming/conf/", "streaming/conf"}  # in an installed wheel
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,9 +17,12 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.net.sasl import get_sasl_mechanism
 
 from streaming.config import (
+    BusFolder,
     Filters,
+    FleetFile,
     JobSettings,
     KafkaSettings,
+    RocketMQSettings,
     Settings,
     checkpoint_of,
     environment_of,
@@ -27,7 +31,7 @@ from streaming.config import (
 )
 from streaming.config import kafka as kafka_settings
 from streaming.exceptions import SetupError
-from streaming.up import JOB, PROBE, SERVER
+from streaming.up import JOB, PROBE, SERVER, probe_of
 
 
 def test_the_environment_wins_over_the_file_and_arguments_over_both(
@@ -265,6 +269,20 @@ def test_the_login_of_the_server_goes_to_the_server_alone() -> None:
     assert login <= set(environment_of(load_settings(serve={"token": "t", "password": "p", "marks_token": "m"})))
     assert all(login <= set(program.without) for program in (PROBE, JOB))
     assert not login & set(SERVER.without)
+
+
+def test_secrets_of_a_store_go_to_a_probe_only_where_its_bus_is_there() -> None:
+    secret = "AWS_SECRET_ACCESS_KEY"
+
+    def without(**given: Any) -> tuple[str, ...]:
+        return probe_of("c", FleetFile([Settings(cluster="c", **given)])).without
+
+    mq = RocketMQSettings(name_servers="h:1")
+    assert secret in without(lake="s3://b/lake")
+    assert secret in without(lake="s3://b/lake", bus=KafkaSettings(bootstrap_servers="h:1"), rocketmq=mq)
+    assert secret in without(lake="lake", rocketmq=mq)
+    assert secret not in without(lake="s3://b/lake", rocketmq=mq)
+    assert secret not in without(lake="lake", bus=BusFolder(folder="s3://b/bus"))
 
 
 def test_targets_go_to_the_server_alone() -> None:

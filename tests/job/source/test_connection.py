@@ -1,13 +1,14 @@
-"""A monitored cluster that is only read: the probe's two topics are on another Kafka, the bus."""
+"""A monitored cluster that is only read: the bus, another Kafka or a folder, has what the probe writes."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaConnectionError
 
-from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.demo.broker import EmbeddedBroker
+from streaming.config import BusFolder, Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.job.source import SourceSettings, connection
 from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
@@ -20,16 +21,19 @@ from tests.probe.witness import Cluster
 
 @pytest.mark.kafka
 @pytest.mark.xdist_group("second")
+@pytest.mark.parametrize("carrier", ["kafka", "folder"])
 def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watched_cluster(
-    bootstrap: str, second_broker: EmbeddedBroker, unique: str
+    bootstrap: str, unique: str, carrier: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    bus = second_broker.bootstrap
-    watched, other = KafkaAdminClient(bootstrap_servers=bootstrap), KafkaAdminClient(bootstrap_servers=bus)
+    bus: KafkaSettings | BusFolder = BusFolder(folder=str(tmp_path))
+    if carrier == "kafka":
+        bus = KafkaSettings(bootstrap_servers=request.getfixturevalue("second_broker").bootstrap)
+    watched = KafkaAdminClient(bootstrap_servers=bootstrap)
     cluster = Cluster(bootstrap, unique, watched)
     settings = Settings(
         cluster=unique,
         kafka=KafkaSettings(bootstrap_servers=bootstrap),
-        bus=KafkaSettings(bootstrap_servers=bus),
+        bus=bus,
         filters=Filters(groups=(f"/^{unique}/",)),
         probe=ProbeSettings(
             interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
@@ -46,7 +50,11 @@ def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watc
 
     own = {settings.probe.events_topic, settings.probe.rounds_topic}
     assert own & set(watched.list_topics()) == set(), "nothing was written to the watched cluster"
-    assert own <= set(other.list_topics())
+    if isinstance(bus, KafkaSettings):
+        other = KafkaAdminClient(bootstrap_servers=bus.bootstrap_servers)
+        assert own <= set(other.list_topics())
+        assert other.describe_cluster()["cluster_id"] != watched.describe_cluster()["cluster_id"]
+        other.close()
 
     source = SourceSettings.of(settings)
     planner = Planner(source, kept_readers)
@@ -56,7 +64,7 @@ def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watc
         rows += [row for task in planner.tasks(offsets, end) for row in task_rows(task, source, kept_readers(source))]
         offsets = end
     identity = Positions.read(offsets)
-    assert identity.cluster_id == watched.describe_cluster()["cluster_id"] != other.describe_cluster()["cluster_id"]
+    assert identity.cluster_id == watched.describe_cluster()["cluster_id"]
     assert set(identity.topics) == {"log", "events", "rounds"}
 
     assert {key for key, _ in rows if group_of(key) is None} == {ROUNDS_KEY}, "nothing is in quarantine or missing"
@@ -67,7 +75,6 @@ def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watc
     assert [observations[leaves, number].gone for number in rounds[:2]] == [None, "deleted"]
     assert sum(w.commits for g, w in inputs if g == stays and isinstance(w, CommitWindow)) == 3
     watched.close()
-    other.close()
 
 
 @pytest.mark.kafka
