@@ -192,7 +192,7 @@ class Alerter:
                 return False
             if self._trouble.lasts_s * 1000 > self._alerts.trouble_exit_ms:
                 _LOG.error(
-                    "the tables could not be evaluated for %.0f s (%s): exiting, so that a restart opens them again",
+                    "the tables could not be evaluated for %.0f s (%s): everything is opened again",
                     self._trouble.lasts_s,
                     self._trouble.reason,
                 )
