@@ -22,9 +22,9 @@ from tests.e2e.recording import environment_of, settings_for
 from tests.e2e.standalone import StandaloneCluster, kill_tree, python_without_evenkeel
 from tests.short_lived import SHORT_LIVED
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(5)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.turn(5)]
 
-_PATIENCE_S = 300.0
+_PATIENCE_S = 600.0
 _NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"
 
 
