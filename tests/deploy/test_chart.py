@@ -238,6 +238,21 @@ def test_a_probe_has_the_secrets_of_its_cluster_alone_and_the_server_has_none_of
     assert having == {"prod-evenkeel-job", "prod-evenkeel-probe-orders"}
 
 
+def test_the_job_has_no_secret_of_rocketmq() -> None:
+    secrets = {"rocketmq.secret_key": {"name": "s", "key": "k"}, "bus.sasl_password": {"name": "s", "key": "b"}}
+    values = {"clusters": [{"name": "r", "settings": {"rocketmq": "ns:9876"}, "secrets": secrets}]}
+    found = {
+        name: {variable for variable in environment_of(one) if variable.startswith("EVENKEEL_CLUSTERS__R__")}
+        for name, one in pods_of(manifests_of(values)).items()
+    }
+    bus, key = "EVENKEEL_CLUSTERS__R__BUS__SASL_PASSWORD", "EVENKEEL_CLUSTERS__R__ROCKETMQ__SECRET_KEY"
+    assert found == {
+        "prod-evenkeel-probe-r": {bus, key},
+        "prod-evenkeel-job": {bus},
+        "prod-evenkeel-server": set(),
+    }
+
+
 def test_a_change_of_one_cluster_replaces_its_probes_and_no_other_pod() -> None:
     before = pods_of(manifests_of(_THREE))
     changed = json.loads(json.dumps(_THREE))
@@ -267,6 +282,8 @@ def test_job_and_server_share_a_node_exactly_where_one_node_mounts_their_volume(
         return found
 
     assert bound({}) == {"prod-evenkeel-job", "prod-evenkeel-server"}
+    rocket = {"clusters": [{"name": "rocket", "settings": {"rocketmq": "ns:9876"}}]}
+    assert bound(rocket) == {"prod-evenkeel-job", "prod-evenkeel-server", "prod-evenkeel-probe-rocket"}
     assert bound(_CASES["a volume of many nodes"]) == set()
     assert bound(_CASES["an object store"]) == set()
 
@@ -295,6 +312,24 @@ def _claims(manifests: list[Manifest]) -> dict[str, set[str]]:
         for name, template in pods_of(manifests).items()
     }  # fmt: skip
     return {name: found for name, found in claims.items() if found}
+
+
+def test_a_probe_reaches_the_lake_where_its_bus_is_a_folder_there() -> None:
+    values: dict[str, Any] = {
+        "clusters": [
+            {"name": "rocket", "settings": {"rocketmq": "ns:9876"}},
+            {"name": "rocket-with-kafka", "settings": {"rocketmq": "ns:9876", "bus": {"bootstrap_servers": "k:9092"}}},
+            {"name": "kafka", "settings": {}},
+            {"name": "kafka-with-folder", "settings": {"bus": {"folder": "s3://bucket/bus"}}},
+        ]
+    }
+    having = {"prod-evenkeel-probe-rocket", "prod-evenkeel-probe-kafka-with-folder"}
+    assert _claims(manifests_of(values)).keys() - {"prod-evenkeel-job", "prod-evenkeel-server"} == having
+    pods = pods_of(manifests_of({**values, "lake": {"uri": "s3://bucket/lake", "credentials": "aws"}}))
+    assert {name for name, one in pods.items() if "envFrom" in one["spec"]["containers"][0]} == having | {
+        "prod-evenkeel-job",
+        "prod-evenkeel-server",
+    }
 
 
 def test_the_ingress_has_the_path_of_the_page() -> None:

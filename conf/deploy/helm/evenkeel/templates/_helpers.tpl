@@ -126,6 +126,13 @@ resources:
 {{ end -}}
 {{- end }}
 
+{{- /* Whether a cluster's bus is a folder, as that of RocketMQ is by default, in the lake: of the root, and the cluster. */ -}}
+{{- define "evenkeel.busIsFolder" -}}
+{{- $own := (index . 1).settings | default dict }}
+{{- $bus := merge (deepCopy ($own.bus | default dict)) ((index . 0).Values.settings.bus | default dict) }}
+{{- if or $bus.folder (and $own.rocketmq (not $bus.bootstrap_servers)) }}yes{{ end }}
+{{- end }}
+
 {{- define "evenkeel.clusterSecrets" -}}
 {{- with .secrets }}
 {{- include "evenkeel.secrets" (list (printf "EVENKEEL_CLUSTERS__%s__" (upper (regexReplaceAll "[^A-Za-z0-9]" $.name "_"))) .) }}
@@ -165,11 +172,10 @@ volumes:
 {{- /* A volume that one node mounts: whoever mounts it goes where it is. (The first pod is placed freely.) */ -}}
 {{- define "evenkeel.besideTheVolume" -}}
 {{- if and (include "evenkeel.sharedVolume" .) (eq .Values.lake.volume.accessMode "ReadWriteOnce") -}}
-affinity:
-  podAffinity:
-    requiredDuringSchedulingIgnoredDuringExecution:
-      - topologyKey: kubernetes.io/hostname
-        labelSelector:
-          matchLabels: {evenkeel-lake: {{ include "evenkeel.fullname" . }}}
+podAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    - topologyKey: kubernetes.io/hostname
+      labelSelector:
+        matchLabels: {evenkeel-lake: {{ include "evenkeel.fullname" . }}}
 {{- end }}
 {{- end }}
