@@ -55,6 +55,8 @@ def start_spark(
         builder = builder.config(setting, str(value))
     if "MASTER" not in os.environ and "SPARK_ENV_LOADED" not in os.environ:
         builder = builder.master(f"local[{threads or '*'}]")
+        # Spark asks for the address of this machine's name before it reads settings, and not every container has one.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if threads is not None:
             # More workers than cores are seldom needed, and each keeps a hundred MB.
             builder = builder.config("spark.python.factory.idleWorkerMaxPoolSize", str(os.cpu_count() or 1))

@@ -1,10 +1,10 @@
 """Runs a program as a container does: as a user without any right, and nothing can be written but its volumes.
 
-    unshare --mount --propagation private python contained.py VOLUME INSTALLED PROGRAM [ARGUMENT ...]
+    unshare --mount --uts --propagation private python contained.py VOLUME INSTALLED PROGRAM [ARGUMENT ...]
 
-`/tmp` is a new and empty volume, VOLUME another one. INSTALLED and this Python are seen where they were, even below
-`/tmp` or the home of root, of which nothing else is seen. The process becomes the program, so a signal reaches it.
-Standard library only.
+The machine has a name that nobody resolves. `/tmp` is a new and empty volume, VOLUME another one. INSTALLED and this
+Python are seen where they were, even below `/tmp` or the home of root, of which nothing else is seen. The process
+becomes the program, so a signal reaches it. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+import socket
 import sys
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def main() -> None:
     """Cover, make read-only, become the program."""
     volume, installed, *program = sys.argv[1:]
     os.umask(0o022)
+    socket.sethostname("contained")
     home = pwd.getpwuid(0).pw_dir
     held = {folder: os.open(folder, os.O_PATH) for folder in (volume, installed, sys.base_prefix)}
     _mount("tmpfs", "/tmp", 0, kind="tmpfs", options="mode=1777")

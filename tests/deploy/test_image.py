@@ -98,7 +98,7 @@ class _Container:
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [
-                    *("unshare", "--mount", "--propagation", "private", *contained, str(volume)),
+                    *("unshare", "--mount", "--uts", "--propagation", "private", *contained, str(volume)),
                     *(str(installed.bin.parents[1]), *program, *arguments),
                 ],
                 env=environment | {"HOME": "/nonexistent"},

@@ -79,10 +79,11 @@ def test_a_file_that_would_not_be_found_is_named_in_the_next_command() -> None:
         assert done.output.splitlines()[-1].endswith(f" EVENKEEL_CONFIG={output} evenkeel doctor")
 
 
-def test_name_servers_of_rocketmq_are_written() -> None:
+def test_name_servers_of_rocketmq_are_written_and_asked() -> None:
     address = nobody()
     done = init("--rocketmq", address)
     assert done.exit_code == 2
+    assert f"No name server of the RocketMQ cluster answers ({address}: connection refused)" in done.output
     [entry] = tomllib.loads(Path("evenkeel.toml").read_text("utf-8"))["clusters"]
     assert entry == {"name": "default", "rocketmq": {"name_servers": address}}
 
