@@ -29,7 +29,7 @@ _FRESH: Final = timedelta(minutes=30)
 
 
 def forget(settings: Settings, names: Collection[str], cluster: str, console: Console) -> None:
-    """Delete the rows and the checkpoint of a cluster, and say how many.
+    """Delete the rows, the checkpoint and the bus of a cluster, and say how many rows.
 
     Args:
         settings: Settings of any cluster of the lake.
@@ -55,7 +55,7 @@ def forget(settings: Settings, names: Collection[str], cluster: str, console: Co
         for table in ALL_TABLES:
             if table.name != "clusters" and (rows := _delete(lake, table, cluster)):
                 say(console, f"{table.name}: {counted(rows, 'row')} deleted")
-    _delete_checkpoint(settings, cluster, console)
+    _delete_folders(settings, cluster, console)
     say(console, f"The cluster {cluster} is forgotten. Files go when vacuum finds that no reader needs them any more.")
 
 
@@ -95,13 +95,18 @@ def _of_day(table: Table, day: date | None) -> str:
     return f" AND {DAY} = '{day}'"
 
 
-def _delete_checkpoint(settings: Settings, cluster: str, console: Console) -> None:
-    """Delete the folder in which the job kept its state, where that is beside the tables."""
+def _delete_folders(settings: Settings, cluster: str, console: Console) -> None:
+    """Delete the folders of the job's state, and of the bus where that is one, where they are beside the tables."""
     if on_object_store(settings.lake):
-        say(console, "If job.checkpoint of its entry named a place for the job's state, delete that as well.")
+        say(
+            console,
+            "If job.checkpoint of its entry named a place for the job's state, delete that as well, and if "
+            f"{settings.lake}/_bus has its name, that.",
+        )
         return
     job = settings.job.model_copy(update={"checkpoint": None})
-    folder = Path(checkpoint_of(settings.model_copy(update={"cluster": cluster, "job": job})))
-    if folder.is_dir():
-        shutil.rmtree(folder)
-        say(console, f"{folder} deleted")
+    checkpoint = Path(checkpoint_of(settings.model_copy(update={"cluster": cluster, "job": job})))
+    for folder in (checkpoint, Path(settings.lake) / "_bus" / cluster):
+        if folder.is_dir():
+            shutil.rmtree(folder)
+            say(console, f"{folder} deleted")

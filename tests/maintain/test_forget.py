@@ -29,6 +29,8 @@ def lake(tmp_path: Path) -> Path:
     record_fleet(str(tmp_path / "lake"), [WatchedCluster("kept", "k-1")], ["kept"])
     (tmp_path / "lake" / "_checkpoints" / OLD).mkdir(parents=True)
     (tmp_path / "lake" / "_checkpoints" / "kept").mkdir()
+    (tmp_path / "lake" / "_bus" / OLD / "evenkeel.rounds").mkdir(parents=True)
+    (tmp_path / "lake" / "_bus" / "kept").mkdir()
     return tmp_path / "lake"
 
 
@@ -53,6 +55,7 @@ def test_every_row_of_the_cluster_goes_with_its_checkpoint_and_nothing_of_anothe
         assert f"{name}: {its[name]} row" in told
     assert not (lake / "_checkpoints" / OLD).exists()
     assert (lake / "_checkpoints" / "kept").exists()
+    assert [path.name for path in (lake / "_bus").iterdir()] == ["kept"]
 
 
 def test_followers_of_the_tables_take_the_commits_for_no_news(lake: Path) -> None:
