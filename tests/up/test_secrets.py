@@ -177,7 +177,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
             texts["doctor wrong"] = run("doctor", "--cluster", "own", **{f"{of_own}PASSWORD": _WRONG})
             by_token = {f"{of_own}MECHANISM": "OAUTHBEARER", f"{of_own}OAUTH_TOKEN_FILE": str(folder / "token")}
             texts["doctor token"] = run("doctor", "--cluster", "own", **by_token)
-            texts["alert --test"] = run("alert", "--test")
+            texts["alert --test"] = run("alert", "--test", "--cluster", "own")
             texts["topics"] = _records(secured.broker.bootstrap)
         finally:
             up.terminate()
