@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Installed"]
+__all__ = ["Installed", "install"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,6 +62,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for name in _SOURCES:
         copy = shutil.copytree if (_ROOT / name).is_dir() else shutil.copy
         copy(_ROOT / name, folder / "sources" / name)
+    return install(folder)
+
+
+def install(folder: Path) -> Installed:
+    """Build the wheel of the sources in `folder`/sources, and install it into `folder`/env."""
     pip = [sys.executable, "-P", "-m", "pip", "-q", "--disable-pip-version-check"]
     offline = ["--no-index", "--no-deps"]
     subprocess.run(

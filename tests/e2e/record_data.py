@@ -4,6 +4,7 @@ release's results from them.
     topics.txt      the raw records of the offsets log, the events and the rounds
     streams.txt     the source's packed inputs per key and round, and the resulting rows
     lake.txt        the lake and the checkpoint of a job that has read the first half of the topics
+    files.txt       settings and alert rules, and what is read from them
 
 Run it from the checkout. The files are what users of a release have: they are recorded once per release, beside the
 older ones, and never to make a failing test pass. `python -m tests.e2e.record_data rows` only records the rows of
@@ -27,7 +28,9 @@ from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
+from streaming.places import shipped_folder
 from tests.e2e.carried import LAKE, first_half, packed_lake, restore, settings_on
+from tests.e2e.carried_files import FILES, packed_files
 from tests.e2e.compacting import TOPICS, dump_topics
 from tests.e2e.lakes import write_packed
 from tests.e2e.recording import record, settings_for
@@ -45,6 +48,8 @@ _KEPT = frozenset({"orders-range", "tills-static", "clicks-pile-up", "orders-coo
 """Groups whose streams are stored."""
 
 _ORIGIN = "Recorded by tests/e2e/record_data.py from Kafka 4.3.1 and the demo's stories 1, 3, 4 and 9."
+
+_FILES_ORIGIN = "Recorded by tests/e2e/record_data.py from the files of settings and rules that were shipped."
 
 
 def main() -> int:
@@ -69,6 +74,7 @@ def _record(folder: Path) -> dict[str, int]:
             TOPICS: write_packed(TOPICS, _RELEASE, _ORIGIN, (record.line() for record in records)),
             STREAMS: write_streams(_RELEASE, _ORIGIN, [_with_rows(stream) for stream in _streams(live)]),
             LAKE: write_packed(LAKE, _RELEASE, _ORIGIN, packed_lake(folder / "half")),
+            FILES: write_packed(FILES, _RELEASE, _FILES_ORIGIN, packed_files(shipped_folder())),
         }
 
 
