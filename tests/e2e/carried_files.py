@@ -28,7 +28,7 @@ _BOOLEAN = re.compile(r"(?<= = )(true|false)(?=\s|$)", re.MULTILINE)
 
 
 def packed_files(folder: Path) -> Iterator[list[Any]]:
-    """The files that a release ships in a folder, the settings all turned on, and what is read from them: JSON values."""
+    """The files that are shipped in a folder, all settings turned on, and what is read from them, as JSON values."""
     settings, rules = ((folder / name).read_text("utf-8") for name in _SHIPPED)
     settings = _with_every_setting(settings)
     yield [settings, rules, meaning(settings, rules)]
