@@ -17,6 +17,7 @@ from kafka import KafkaAdminClient
 from streaming.demo.ports import free_port
 from streaming.tables import LakeReader
 from tests.probe.witness import Cluster
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900)]
 
@@ -32,16 +33,17 @@ class _Fleet:
         self.lake, self.log = folder / "lake", folder / "output"
         self.reader = LakeReader(self.lake)
 
-    def write(self, *names: str) -> None:
-        """Write the file with these clusters, all of them the one broker; "dead" is nowhere."""
+    def write(self, *names: str, more: str = "") -> None:
+        """Write the file with these clusters, all of them the one broker; "dead" is nowhere, and `more` at the end."""
         text = f'lake = "{self.lake}"\n[probe]\ninterval_ms = 1_000\n[serve]\nlisten = "127.0.0.1:{self._page}"\n'
         for name in names:
             address = f"127.0.0.1:{self._dead}" if name == "dead" else self._bootstrap
             topics = "\n".join(f'{kind}_topic = "{self._unique}.{name}.{kind}"' for kind in ("events", "rounds"))
-            text += f'[[clusters]]\nname = "{name}"\n[clusters.kafka]\nbootstrap_servers = "{address}"\n'
+            text += f'[[clusters]]\nname = "{name}"\n' + 'offsets_log = "admin"\n' * (name == "admin")
+            text += f'[clusters.kafka]\nbootstrap_servers = "{address}"\n'
             text += f"[clusters.probe]\n{topics}\n"
         new = self._file.with_suffix(".new")
-        new.write_text(text)
+        new.write_text(text + more)
         new.replace(self._file)
 
     @contextmanager
@@ -128,3 +130,31 @@ def test_a_cluster_that_is_away_or_poisoned_changes_nothing_in_the_others_and_th
     log = fleet.log.read_text("utf-8")
     assert "Its query starts again in" in log
     assert "cluster ill is watched no more: it is not in the settings file" in log
+
+
+def test_the_log_admin_mode_and_rocketmq_are_watched_side_by_side(
+    tmp_path: Path, bootstrap: str, unique: str, rocketmq: EmbeddedRocketMQ
+) -> None:
+    fleet = _Fleet(tmp_path, bootstrap, unique)
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        witness = Cluster(bootstrap, unique, admin)
+        topic = witness.topic()
+        witness.produce(topic, [5, 0, 0])
+        witness.commit("group", topic, [2, 0, 0])
+    more = f'[[clusters]]\nname = "mq"\nrocketmq = "{rocketmq.name_servers[0].address}"\n'
+    fleet.write("log", "admin", more=more)
+    with fleet.up():
+        for name in ("log", "admin", "mq"):
+            fleet.wait_for_rounds(name, 2)
+        sql = (
+            "SELECT cluster, committed_offset, lag FROM lag_current WHERE topic = ? AND partition = 0 ORDER BY cluster"
+        )
+        fleet.wait(lambda: len(fleet.reader.rows(sql, [topic])) == 2, "the lag of both")
+    rows = fleet.reader.rows(sql, [topic])
+    assert [tuple(row.values()) for row in rows] == [("admin", 2, 3), ("log", 2, 3)]
+    sql = "SELECT cluster, source FROM rounds_current ORDER BY cluster"
+    assert [tuple(row.values()) for row in fleet.reader.rows(sql)] == [
+        ("admin", "admin"),
+        ("log", "log"),
+        ("mq", "rocketmq"),
+    ]
