@@ -163,7 +163,8 @@ def test_a_query_gives_the_same_rows_in_spark_and_in_duckdb(
     given = _asked_of(query)[0]
     in_spark = [_plain(row) for row in registered.sql(query.sql, args=given).collect()]
     assert [_plain(row) for row in reader.rows(query.duckdb, given)] == in_spark
-    assert in_spark, "a query that finds nothing here shows nothing"
+    # Every cluster of this lake has begun (`tests/serve/test_fleet.py` has one that has not).
+    assert in_spark or name == "unstarted", "a query that finds nothing here shows nothing"
 
 
 @pytest.mark.nightly

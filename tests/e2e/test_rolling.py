@@ -1,25 +1,34 @@
-"""Probes of the last release and of today on one cluster: both wheels, as processes."""
+"""An upgrade from the last release and the way back: its wheel beside today's on one cluster and one lake."""
 
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import signal
 import subprocess
 import tarfile
 import threading
 import time
+import urllib.error
+import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
 
+from streaming.demo.ports import free_port
 from streaming.events import decode_round
 from streaming.places import cache_folder
 from streaming.records import RoundClosed
+from streaming.tables import LakeReader
+from tests.e2e.lakes import contents, differences
 from tests.installed import install
 from tests.probe.witness import Cluster
 from tests.short_lived import SHORT_LIVED
@@ -31,8 +40,9 @@ pytest_plugins = ("tests.installed",)
 
 pytestmark = [
     pytest.mark.kafka,
+    pytest.mark.spark,
     pytest.mark.nightly,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(3600),
     pytest.mark.xdist_group("installed"),
     pytest.mark.turn(1),
 ]
@@ -45,7 +55,7 @@ _RELEASE, _COMMIT = "0.6.0", "0ce698e7"
 _CLUSTER = "prod"
 
 _ROUNDS = 3
-"""Rounds that must close after each step."""
+"""Rounds whose rows must come after each step."""
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +117,7 @@ class _Deployment:
     """One cluster's processes, of either installation, on one lake."""
 
     def __init__(self, folder: Path, bootstrap: str, unique: str) -> None:
-        self.folder = folder
+        self.folder, self.lake = folder, folder / "lake"
         self._bootstrap, self._rounds = bootstrap, f"{unique}.rounds"
         self._consumer: KafkaConsumer | None = None
         self._closed: list[RoundClosed] = []
@@ -159,11 +169,25 @@ shuffle_partitions = 1
                     self._closed.append(decoded)
         return self._closed
 
+    def newest_row(self) -> int:
+        if not (self.lake / "rounds" / "_delta_log").exists():
+            return -1
+        [row] = LakeReader(self.lake).rows("SELECT coalesce(max(round), -1) AS newest FROM rounds")
+        return int(row["newest"])
+
     def rounds_go_on(self, probe: _Process) -> set[str]:
         """Wait until some more rounds have closed; returns ids of the probes that made them."""
         before = len(self.closed())
         until(lambda: len(self.closed()) >= before + _ROUNDS, probe)
         return {record.probe for record in self.closed()[before : before + _ROUNDS]}
+
+    def goes_on(self, probe: _Process, job: _Process) -> set[str]:
+        """Wait until some more rounds have closed and have their rows; returns ids of the probes that made them."""
+        before = len(self.closed())
+        until(lambda: len(self.closed()) >= before + _ROUNDS, probe)
+        more = self.closed()[before : before + _ROUNDS]
+        until(lambda: self.newest_row() >= more[-1].round, job)
+        return {record.probe for record in more}
 
 
 def until(done: Callable[[], Any], *needed: _Process) -> None:
@@ -183,6 +207,61 @@ def deployment(tmp_path: Path, bootstrap: str, unique: str) -> Iterator[_Deploym
     made.kill()
 
 
+@contextmanager
+def _member(cluster: Cluster, group: str, topic: str) -> Iterator[None]:
+    """A member that consumes and commits."""
+    stop, joined = threading.Event(), threading.Event()
+
+    def consume() -> None:
+        consumer = KafkaConsumer(
+            topic,
+            bootstrap_servers=cluster.bootstrap,
+            group_id=f"{cluster.unique}-{group}",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        while not stop.is_set():
+            consumer.poll(500)
+            stop.wait(0.5)
+            if consumer.assignment():
+                joined.set()
+            try:
+                consumer.commit()
+            except KafkaError:
+                continue  # the group rebalances
+        consumer.close()
+
+    thread = threading.Thread(target=consume)
+    thread.start()
+    try:
+        assert joined.wait(120)
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _answer(port: int, path: str) -> Any:
+    """The body of an answer, a JSON value if it is one; None where there is none yet."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
+            body = answer.read().decode()
+    except (OSError, urllib.error.URLError):
+        return None
+    return json.loads(body) if body.startswith("{") else body
+
+
+def _serves(deployment: _Deployment, installed: Installed, *needed: _Process) -> Any:
+    """Let a server open the lake, and ask its health, page and API; returns the groups of the API."""
+    port = free_port()
+    server = deployment.start(installed, "serve", "--listen", f"127.0.0.1:{port}")
+    until(lambda: (_answer(port, "/health") or {}).get("status") == "ok", server, *needed)
+    assert _CLUSTER in _answer(port, "/")
+    groups = _answer(port, "/api/v1/groups")
+    server.end()
+    return groups
+
+
 def test_probes_of_both_releases_stand_by_for_each_other_and_hand_over(
     deployment: _Deployment, released: Installed, installed: Installed, cluster: Cluster
 ) -> None:
@@ -198,3 +277,62 @@ def test_probes_of_both_releases_stand_by_for_each_other_and_hand_over(
     makers.append(deployment.rounds_go_on(probe))
     assert len(set.union(*makers)) == len(makers)
     probe.end()
+
+
+def test_each_process_takes_over_from_the_release_s_and_back_and_no_round_is_lost_or_doubled(
+    deployment: _Deployment, released: Installed, installed: Installed, cluster: Cluster
+) -> None:
+    topic = cluster.topic()
+    cluster.produce(topic, [30, 20, 10])
+    with _member(cluster, "first", topic):
+        probe, job = deployment.start(released, "probe"), deployment.start(released, "run")
+        [old] = deployment.goes_on(probe, job)
+
+        # The job first. (Beside the old one it is refused, and harms nothing.)
+        beside = deployment.start(installed, "run")
+        assert beside.wait() == 2, beside.said[-3000:]
+        assert beside.said.startswith("Another job for the cluster 'prod'")
+        deployment.goes_on(probe, job)
+        job.end()
+        job = deployment.start(installed, "run")
+        assert deployment.goes_on(probe, job) == {old}
+
+        # Then the probe, which stands by until the old one ends.
+        newer = deployment.start(installed, "probe")
+        until(lambda: "Standing by" in newer.said, newer)
+        assert deployment.goes_on(probe, job) == {old}
+        probe.end()
+        probe = newer
+        with _member(cluster, "first", topic), _member(cluster, "second", topic):
+            [new] = deployment.goes_on(probe, job)
+        assert new != old
+
+        # The server last; until then the old one shows what the new processes write.
+        shown, today = (_serves(deployment, release, probe, job) for release in (released, installed))
+        assert {group["group_id"] for group in shown["items"]} == {group["group_id"] for group in today["items"]}
+
+        # And the way back, again the job first.
+        job.end()
+        assert {"batches", "clusters"} <= {path.name for path in deployment.lake.iterdir()}
+        job = deployment.start(released, "run")
+        with _member(cluster, "first", topic):
+            assert deployment.goes_on(probe, job) == {new}
+        older = deployment.start(released, "probe")
+        until(lambda: "Standing by" in older.said, older)
+        probe.end()
+        probe = older
+        assert not {old, new} & deployment.goes_on(probe, job)
+    probe.end()
+    closed = deployment.closed()
+    until(lambda: deployment.newest_row() == closed[-1].round, job)
+    job.end()
+
+    rows = LakeReader(deployment.lake).rows("SELECT round FROM rounds")
+    assert Counter(row["round"] for row in rows) == Counter(record.round for record in closed)
+    fresh = deployment.start(installed, "run", "--available-now", EVENKEEL_LAKE="fresh")
+    assert fresh.wait() == 0, fresh.said[-3000:]
+    carried = contents(deployment.lake)
+    assert carried["rebalance_churn"]
+    assert not carried["gaps"]
+    assert not carried["quarantine"]
+    assert differences(carried, contents(deployment.folder / "fresh")) == {}

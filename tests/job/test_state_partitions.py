@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +28,13 @@ class _Spark:
     @property
     def defaultParallelism(self) -> int:  # noqa: N802 - Spark's name
         return next(self._asked, self._cores[-1])
+
+    @property
+    def _jvm(self) -> Any:
+        runtime = SimpleNamespace(availableProcessors=lambda: self._cores[0])
+        return SimpleNamespace(
+            java=SimpleNamespace(lang=SimpleNamespace(Runtime=SimpleNamespace(getRuntime=lambda: runtime)))
+        )
 
     def range(self, _end: int) -> _Spark:
         return self
@@ -52,3 +60,9 @@ def test_on_a_cluster_it_waits_for_the_cores_of_all_executors(tmp_path: Path, mo
 
 def test_the_setting_wins_over_the_cores(tmp_path: Path) -> None:
     assert _partitions(_Spark("local[*]", 4), tmp_path, chosen=12) == 12
+
+
+@pytest.mark.parametrize(("cores", "clusters", "partitions"), [(8, 3, 2), (2, 10, 1), (64, 2, 8)])
+def test_clusters_share_the_cores(cores: int, clusters: int, partitions: int, tmp_path: Path) -> None:
+    settings = Settings(lake=str(tmp_path))
+    assert state_partitions(settings, _Spark("local[20]", cores), str(tmp_path / "c"), clusters) == partitions

@@ -266,7 +266,7 @@ def test_the_check_the_probe_and_the_source_log_in_with_what_is_in_files(
     assert check(settings) == []
     with Probe(settings) as probe:
         assert probe.round().groups == 1
-    ends = kept_readers(SourceSettings.of(settings)).bus.ends([TopicPartition(topics["rounds_topic"], 0)])
+    ends = kept_readers(SourceSettings.of(settings)).bus.ends(topics["rounds_topic"])
     assert list(ends.values()) == [3]
 
 

@@ -78,11 +78,14 @@ def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watc
 
 
 @pytest.mark.kafka
-def test_the_check_before_the_start_looks_at_both_and_names_the_section_that_is_wrong(bootstrap: str) -> None:
+def test_the_check_before_the_start_looks_at_both_and_names_the_section_that_is_wrong(
+    bootstrap: str, unique: str
+) -> None:
+    own = ProbeSettings(events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds")
     reached, nowhere = KafkaSettings(bootstrap_servers=bootstrap), KafkaSettings(bootstrap_servers="127.0.0.1:1")
 
     def sentences(kafka: KafkaSettings, bus: KafkaSettings) -> list[str]:
-        return [str(problem) for problem in check(Settings(kafka=kafka, bus=bus))]
+        return [str(problem) for problem in check(Settings(kafka=kafka, bus=bus, probe=own))]
 
     (told,) = sentences(reached, nowhere)
     assert told == (

@@ -121,7 +121,10 @@ def test_commits_deletions_and_transactions_are_followed_as_coordinators_answer(
 def test_members_are_described_again_when_the_log_has_a_record_of_them(cluster: Cluster, followed: Followed) -> None:
     orders, more = f"{cluster.unique}-orders", cluster.topic("more", 1)
     group = f"{cluster.unique}-members"
-    consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap, group_id=group, enable_auto_commit=False)
+    # A leader that assigns before it knows a new topic's partitions looks again after this time.
+    consumer = KafkaConsumer(
+        bootstrap_servers=cluster.bootstrap, group_id=group, enable_auto_commit=False, metadata_max_age_ms=2_000
+    )
     for topics in ([orders], [orders, more], [more]):
         consumer.subscribe(topics)
         stop = time.monotonic() + 90
