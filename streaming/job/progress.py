@@ -63,20 +63,32 @@ class BatchLog:
         """A batch has written its rows; its progress follows."""
         self._done[number] = sum(written.values())
 
-    def look(self, query: StreamingQuery) -> None:
-        """Take the progress of batches that are done, and append rows that have waited for long enough."""
+    def follow(self, query: StreamingQuery) -> None:
+        """Take the progress of batches that are done, and append rows that have waited for long enough.
+
+        What Spark says of itself in another form than expected is logged once: the query goes on without.
+        """
+        try:
+            self._take(query)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            self._done.clear()
+            if not self._failed:
+                _LOG.warning("the progress of a batch could not be read: %s: %s", type(error).__name__, error)
+            self._failed = True
+        if self._clock() - self._flushed_at > _EVERY_S:
+            self.flush()
+
+    def _take(self, query: StreamingQuery) -> None:
         if self._done and (last := query.lastProgress) is not None:
             self._query = self._query or str(query.id)
             waiting = sorted(number for number in self._done if number <= last["batchId"])
-            # (Between two looks several short batches may have ended: then Spark is asked for those before, too.)
+            # (Between two calls several short batches may have ended: then Spark is asked for those before, too.)
             found = [last] if waiting == [last["batchId"]] else query.recentProgress if waiting else []
             for progress in found:
                 if progress["batchId"] in waiting:
                     self._rows.append(batch_row(self._cluster, progress, self._done[progress["batchId"]]))
             for number in waiting:
                 del self._done[number]
-        if self._clock() - self._flushed_at > _EVERY_S:
-            self.flush()
 
     def flush(self) -> None:
         """Append the rows that wait. What fails is logged once, and tried again: the query goes on."""
@@ -104,7 +116,8 @@ def batch_row(cluster: str, progress: Mapping[str, Any], written: int) -> dict[s
     """
     started = int(datetime.fromisoformat(progress["timestamp"]).timestamp() * 1000)
     source, durations = progress["sources"][0], progress["durationMs"]
-    backlog = json.loads(source["latestOffset"] or "{}")
+    # After a restart Spark has no newest offset before it has asked for one, and says "null".
+    backlog = json.loads(source["latestOffset"] or "null") or {}
     states = progress["stateOperators"]
     return {
         "cluster": cluster,

@@ -173,7 +173,7 @@ def run(
             started()
             _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
             failure = _wait_for_the_end(query, stop or threading.Event(), hold, batches)
-            batches.look(query)
+            batches.follow(query)
             batches.flush()
             if session is None:
                 spark.stop()
@@ -218,7 +218,7 @@ def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path, 
     try:
         while query.isActive and not stop.is_set():
             query.awaitTermination(_POLL_S)
-            batches.look(query)
+            batches.follow(query)
     except StreamingQueryException as failure:
         return cast("Exception", failure)
     failed: Exception | None = query.exception()

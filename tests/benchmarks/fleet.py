@@ -24,7 +24,7 @@ __all__ = ["fleet"]
 
 _SIZE = GroupsSize(1_000, 10, 100)
 _CLUSTERS = 10
-_SETTLED_ROUNDS = 18
+_SETTLED_ROUNDS = 6
 _MINUTE_S = 60.0
 _LONGEST_S = 600.0
 _CHECKOUT = Path(__file__).parents[2]

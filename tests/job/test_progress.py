@@ -85,12 +85,12 @@ def test_batches_of_a_minute_are_one_append_and_an_idle_query_appends_nothing() 
     log = BatchLog(lake, "prod", lambda: now[0])
     for number in range(3):
         log.done(number, {"lag": 5})
-        log.look(query)  # type: ignore[arg-type] # Spark reports a batch only after it
+        log.follow(query)  # type: ignore[arg-type] # Spark reports a batch only after it
         query.ended(number)
-        log.look(query)  # type: ignore[arg-type]
+        log.follow(query)  # type: ignore[arg-type]
     assert lake.appended == []
     for now[0] in (61.0, 600.0, 3_600.0):
-        log.look(query)  # type: ignore[arg-type]
+        log.follow(query)  # type: ignore[arg-type]
     assert lake.appended == [("batches", [0, 1, 2], PROGRESS["id"], 2)]
 
 
@@ -100,7 +100,7 @@ def test_short_batches_between_two_looks_are_all_there() -> None:
     for number in range(3):
         log.done(number, {})
         query.ended(number)
-    log.look(query)  # type: ignore[arg-type]
+    log.follow(query)  # type: ignore[arg-type]
     log.flush()
     assert [numbers for _, numbers, _, _ in lake.appended] == [[0, 1, 2]]
 
@@ -112,7 +112,7 @@ def test_rows_wait_for_a_store_that_does_not_answer_which_is_logged_once(caplog:
     for number in range(2):
         log.done(number, {})
         query.ended(number)
-        log.look(query)  # type: ignore[arg-type]
+        log.follow(query)  # type: ignore[arg-type]
         log.flush()
     assert len(caplog.records) == 1
     lake.fails = False
@@ -143,7 +143,7 @@ def test_a_real_query_reports_what_the_rows_need(spark: SparkSession, probe: Fak
     writer = source.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "c"))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
-    log.look(query)
+    log.follow(query)
     log.flush()
     rows = LakeReader(tmp_path / "lake").rows("SELECT * FROM batches ORDER BY batch")
     assert [(row["batch"], row["rounds"], row["rounds_behind"]) for row in rows] == [(0, 2, 3), (1, 2, 1), (2, 1, 0)]
@@ -153,3 +153,25 @@ def test_a_real_query_reports_what_the_rows_need(spark: SparkSession, probe: Fak
         phases = [value for name, value in row.items() if name.endswith("_ms") and name != "duration_ms"]
         assert 0 < sum(phases) <= row["duration_ms"] + len(phases)
     assert DeltaTable(lake.path("batches")).version() == 1
+
+
+@pytest.mark.parametrize("latest", [None, "null", "{}"])
+def test_after_a_restart_spark_knows_no_newest_offset_and_neither_does_the_row(latest: str | None) -> None:
+    row = batch_row("prod", {**PROGRESS, "sources": [{"latestOffset": latest}]}, 7)
+    assert (row["rounds"], row["rounds_behind"], row["written_rows"]) == (None, None, 7)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sources": []}, {"stateOperators": None, "durationMs": None}, {"timestamp": "soon"}]
+)
+def test_progress_in_another_form_ends_nothing_and_is_told_once(
+    wrong: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    lake, query = _Lake(), _Query()
+    log = BatchLog(lake, "prod")  # type: ignore[arg-type]
+    for number in range(2):
+        log.done(number, {"lag": 1})
+        query.recentProgress.append({**PROGRESS, "batchId": number, **wrong})
+        log.follow(query)  # type: ignore[arg-type]
+    [told] = caplog.messages
+    assert told.startswith("the progress of a batch could not be read: ")

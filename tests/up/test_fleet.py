@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -83,20 +83,25 @@ class _Fleet:
         self.wait(lambda: self.newest(cluster) >= goal, f"{more} rounds of {cluster}")
 
 
+def _below(up: psutil.Process) -> dict[int, tuple[list[str], str]]:
+    """Command line without the interpreter, and the cluster that it is for, of each process below."""
+    found = {}
+    for child in up.children(recursive=True):
+        with suppress(psutil.Error):  # it has ended meanwhile
+            found[child.pid] = child.cmdline(), child.environ().get("EVENKEEL_CLUSTER", "")
+    return found
+
+
 def _probe_of(up: psutil.Process, cluster: str) -> int:
-    [found] = [
-        child.pid
-        for child in up.children(recursive=True)
-        if child.cmdline()[1:] == ["-m", "streaming.probe"] and child.environ()["EVENKEEL_CLUSTER"] == cluster
-    ]
+    [found] = [pid for pid, (line, of) in _below(up).items() if line[1:] == ["-m", "streaming.probe"] and of == cluster]
     return found
 
 
 def _jobs_of(up: psutil.Process) -> set[int]:
     return {
-        child.pid
-        for child in up.children(recursive=True)
-        if child.cmdline()[1:] == ["-m", "streaming.job"] or child.name() == "java"
+        pid
+        for pid, (line, _) in _below(up).items()
+        if line[1:] == ["-m", "streaming.job"] or Path(line[0] if line else "").name == "java"
     }
 
 
@@ -126,7 +131,7 @@ def test_a_cluster_that_is_away_or_poisoned_changes_nothing_in_the_others_and_th
         fleet.wait_for_rounds("new", 3)
         fleet.wait_for_rounds("well", 3)
         assert (_jobs_of(up), _probe_of(up, "well")) == (job, probe)
-        assert not any(child.environ().get("EVENKEEL_CLUSTER") == "ill" for child in up.children(recursive=True))
+        assert not any(of == "ill" for _, of in _below(up).values())
     log = fleet.log.read_text("utf-8")
     assert "Its query starts again in" in log
     assert "cluster ill is watched no more: it is not in the settings file" in log
