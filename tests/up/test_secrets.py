@@ -11,14 +11,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, TopicPartition
 
 from streaming.demo.ports import free_port
 from streaming.tables import TABLES, LakeReader
@@ -117,14 +117,16 @@ def _answer(page: int, path: str) -> bytes:
 
 def _records(bootstrap: str) -> bytes:
     """Every key and value of the topics that Evenkeel wrote."""
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest")
-    consumer.subscribe(pattern=r"^evenkeel\.")
-    found, quiet = [], 0
-    while quiet < 3:
-        polled = [record for records in consumer.poll(1000).values() for record in records]
-        found += [(record.key or b"") + (record.value or b"") for record in polled]
-        quiet = 0 if polled else quiet + bool(found)
-    consumer.close()
+    with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)) as consumer:
+        topics = [topic for topic in consumer.topics() if topic.startswith("evenkeel.")]
+        places = [TopicPartition(topic, each) for topic in topics for each in consumer.partitions_for_topic(topic)]
+        consumer.assign(places)
+        consumer.seek_to_beginning()
+        # More comes all the time.
+        ends, found = consumer.end_offsets(places), []
+        while any(consumer.position(place) < end for place, end in ends.items()):
+            for records in consumer.poll(1000).values():
+                found += [(record.key or b"") + (record.value or b"") for record in records]
     return b"\n".join(found)
 
 
