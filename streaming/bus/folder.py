@@ -31,7 +31,7 @@ _RETRIES: Final = 3
 """Attempts beside the first, within a second or two: a store that is away for longer costs a round."""
 
 _DIGITS: Final = 20
-"""Of an offset in a name: names sort as offsets do."""
+"""Digits of an offset in a name, so that names sort as offsets do."""
 
 
 class BusFolderError(UnreadableTopicError):

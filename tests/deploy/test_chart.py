@@ -276,7 +276,7 @@ def test_job_and_server_share_a_node_exactly_where_one_node_mounts_their_volume(
                 .get("podAffinity", {})
                 .get("requiredDuringSchedulingIgnoredDuringExecution", [])
             ):
-                # Of the first pod nobody is there to follow: Kubernetes lets it through where it matches itself.
+                # The first pod has none to follow: Kubernetes schedules it because it matches its own rule.
                 assert _selected(term["labelSelector"]["matchLabels"], template["metadata"]["labels"])
                 found.add(name)
         return found

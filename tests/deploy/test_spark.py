@@ -1,4 +1,4 @@
-"""The job under Spark operators: what they are told is what the rest of the repository says."""
+"""The manifests for Spark operators agree with the rest of the repository: settings, releases, image, secrets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = _ROOT / "conf" / "deploy" / "spark"
 _PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 _SITE = "/opt/evenkeel/lib/python3.11/site-packages"
 
-# Of a job on one machine: its memory, and the loopback.
+# Settings of a job on one machine alone: its memory, and the loopback.
 _OF_ONE_MACHINE = {"spark.driver.memory", "spark.driver.host", "spark.driver.bindAddress"}
 
 
