@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from streaming.alerts.commands import check_settings, main, send_test
-from streaming.alerts.delivery.opened import open_targets
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.fleet import ALERTS_GRACE_S, AlerterFleet
+from streaming.alerts.fleet import ALERTS_GRACE_S, AlerterFleet, open_targets
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import Feed
 from streaming.alerts.judging.firing import FiringState, step

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from streaming.alerts.delivery.messages import trial_message
-from streaming.alerts.delivery.opened import open_targets
-from streaming.alerts.fleet import ALERTS_GRACE_S, AlerterFleet
+from streaming.alerts.fleet import ALERTS_GRACE_S, AlerterFleet, open_targets
 from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.config import Settings

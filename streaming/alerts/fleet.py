@@ -11,7 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from streaming.alerts.delivery.opened import open_targets
+from streaming.alerts.delivery.alertmanager import AlertmanagerTarget, is_alertmanager
+from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.judging.itself import PASSING
 from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import load_rules
@@ -33,6 +34,24 @@ _POLL_S: Final = 5.0
 # A delivery under way may take twice the timeout of ten seconds.
 ALERTS_GRACE_S: Final = 22
 """How long a process waits for its alerters to end, s."""
+
+
+def open_targets(settings: Settings) -> dict[str, DeliveryTarget | AlertmanagerTarget]:
+    """The targets of the settings by name.
+
+    Raises:
+        SetupError: A URL cannot be used, or the file of targets is wrong.
+    """
+    return {
+        name: _target(name, url.get_secret_value(), settings) for name, url in settings.alerts.all_targets().items()
+    }
+
+
+def _target(name: str, url: str, settings: Settings) -> DeliveryTarget | AlertmanagerTarget:
+    alerts = settings.alerts
+    if is_alertmanager(url):
+        return AlertmanagerTarget(name, url, alerts.timeout_ms, alerts.resend_ms, settings.cluster)
+    return DeliveryTarget(name, url, alerts.timeout_ms)
 
 
 class AlerterWork:

@@ -38,8 +38,8 @@ _TRUSTED_S: Final = 60.0
 minutes old, so a name that was free within this time has never been in use."""
 
 _LATEST_S: Final = 300.0
-"""A request ends within 30 s. A writer that needs so much longer has stood still, and may have written a name that was in
-use and gone."""
+"""A request ends within 30 s. A writer that needs so much longer has stood still, and may have
+written a name that was in use and gone."""
 
 _SETTLED_MS: Final = 600_000
 """Appends are put together when they are so old: those who follow the log have read them."""

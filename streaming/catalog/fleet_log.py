@@ -188,7 +188,8 @@ def rename_problem(
     was = printable(old[-1])
     return (
         f"The cluster {printable(cluster.name)} ({printable(cluster.cluster_id)}) is called {was} in the lake: give it "
-        f'its old name, or say renamed_from = "{was}" in its entry of [[clusters]]. A new history then begins, and the old rows stay.'
+        f'its old name, or say renamed_from = "{was}" in its entry of [[clusters]]. A new '
+        "history then begins, and the old rows stay."
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from streaming.config.addresses import host_and_port
 from streaming.config.alerts import AlertSettings
 from streaming.config.fleet import FleetFile, load_fleet
+from streaming.config.forms import fits, host_and_port, span_ms
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
-from streaming.config.patterns import fits
 from streaming.config.processes import checkpoint_of, environment_of, needs_s3a, secret_names
 from streaming.config.rocketmq import ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
 from streaming.config.routing import SEVERITIES, Route, Severity
@@ -26,7 +25,6 @@ from streaming.config.settings import (
     owner_of,
 )
 from streaming.config.sources import CHOSEN, cluster_variables
-from streaming.config.spans import span_ms
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
 __all__ = [

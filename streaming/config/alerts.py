@@ -32,7 +32,7 @@ class AlertSettings(Section):
         timeout_ms: A target that does not answer within this time has failed.
         longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
         give_up_after_ms: Deliveries are given up this long after the decision.
-        trouble_exit_ms: An alerter that could not judge the tables for so long begins again, and opens everything again.
+        trouble_exit_ms: An alerter that could not judge the tables for so long starts over, and opens all tables.
         digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
         routes: Who gets which alert; without any every target gets every alert.
         resend_ms: How often a firing alert is sent again to an Alertmanager, which would end it otherwise.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr
 
+from streaming.config.forms import Pattern, fits
 from streaming.config.kafka import Section, secret_of
-from streaming.config.patterns import Pattern, fits
 from streaming.exceptions import SetupError
 
 ROCKETMQ_SECRETS = ("secret_key", "ssl_password")

@@ -10,8 +10,8 @@ from typing import Final, Literal, get_args
 
 from pydantic import Field
 
+from streaming.config.forms import Pattern
 from streaming.config.kafka import Section
-from streaming.config.patterns import Pattern
 
 Severity = Literal["info", "warning", "critical"]
 

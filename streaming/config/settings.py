@@ -39,10 +39,9 @@ from pydantic_settings import (
 )
 
 from assignors import UnknownLibrary, parse_library
-from streaming.config.addresses import ListenAddress, host_and_port
 from streaming.config.alerts import AlertSettings
+from streaming.config.forms import ListenAddress, Pattern, fits, host_and_port
 from streaming.config.kafka import KafkaSettings, Section
-from streaming.config.patterns import Pattern, fits
 from streaming.config.rocketmq import RocketMQSettings
 from streaming.config.sources import CHOSEN, cluster_variables, read_file
 from streaming.exceptions import SetupError

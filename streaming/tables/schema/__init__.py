@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.tables.schema.alerting import ALERT_DELIVERIES, ALERTS, MARKS, MUTES
-from streaming.tables.schema.cluster import CLUSTERS, GAPS, QUARANTINE, TOPICS
+from streaming.tables.schema.cluster import BATCHES, CLUSTERS, GAPS, QUARANTINE, TOPICS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
-from streaming.tables.schema.itself import BATCHES
 from streaming.tables.schema.maintained import ADVICE, ADVICE_DAYS, GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import DAILY, HEARTBEAT, Column, Table
