@@ -205,7 +205,7 @@ def audit_packages():
     except (ValueError, KeyError, TypeError):
         print("Advisories of Python packages: not reachable here (pip-audit ended with an error).")
         return UNREACHABLE
-    return told("Python packages", *judged(packages))
+    return report("Python packages", *judged(packages))
 
 
 def judged(packages):
@@ -233,11 +233,11 @@ def audit_jars():
                 f"{':'.join(jar)}: {v['id']}" for jar, of in zip(some, found, strict=True) for v in of.get("vulns", ())
             ]
         except (requests.RequestException, ValueError, KeyError, TypeError):
-            return told("jars", first, len(jars), known)
-    return told("jars", len(jars), len(jars), known)
+            return report("jars", first, len(jars), known)
+    return report("jars", len(jars), len(jars), known)
 
 
-def told(what, looked_up, count, known):
+def report(what, looked_up, count, known):
     """Print what is known, and return the exit code."""
     for line in known:
         print(line)

@@ -199,14 +199,14 @@ def _changed(before: RecordedCluster | None, row: RecordedCluster, now: int) -> 
     if before is not None and _says(before) == _says(row):
         return []
     # Two machines' clocks differ: the newest row must be the newest by its time.
-    return [_row(row, max(now, written + 1))]
+    return [_as_row(row, max(now, written + 1))]
 
 
 def _says(one: RecordedCluster) -> tuple[object, ...]:
     return (one.cluster_id, one.renamed_from, one.closed, one.fleet)
 
 
-def _row(one: RecordedCluster, time_ms: int) -> dict[str, Any]:
+def _as_row(one: RecordedCluster, time_ms: int) -> dict[str, Any]:
     return {
         "cluster": one.name,
         "state": CLOSED if one.closed else WATCHED,

@@ -69,7 +69,7 @@ class BatchLog:
         What Spark says of itself in another form than expected is logged once: the query goes on without.
         """
         try:
-            self._take(query)
+            self._collect(query)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             self._done.clear()
             if not self._failed:
@@ -78,7 +78,7 @@ class BatchLog:
         if self._clock() - self._flushed_at > _EVERY_S:
             self.flush()
 
-    def _take(self, query: StreamingQuery) -> None:
+    def _collect(self, query: StreamingQuery) -> None:
         if self._done and (last := query.lastProgress) is not None:
             self._query = self._query or str(query.id)
             waiting = sorted(number for number in self._done if number <= last["batchId"])

@@ -43,7 +43,10 @@ def meaning(settings: str, rules: str) -> dict[str, Any]:
         others = {name: value for name, value in os.environ.items() if not name.startswith("EVENKEEL_")}
         with patch.dict(os.environ, others | {"EVENKEEL_CONFIG": str(files[0])}, clear=True):
             read = load_settings().model_dump(mode="json")
-        return {"settings": read, "rules": {rule.name: _told(rule) for rule in load_rules(files[1], disabled_too=True)}}
+        return {
+            "settings": read,
+            "rules": {rule.name: _meaning_of(rule) for rule in load_rules(files[1], disabled_too=True)},
+        }
 
 
 def _with_every_setting(shipped: str) -> str:
@@ -53,7 +56,7 @@ def _with_every_setting(shipped: str) -> str:
     return _BOOLEAN.sub(lambda given: "true" if given[0] == "false" else "false", on)
 
 
-def _told(rule: Rule) -> dict[str, Any]:
+def _meaning_of(rule: Rule) -> dict[str, Any]:
     return {
         "table": rule.table.name,
         "when": rule.when.sql,

@@ -119,7 +119,7 @@ class _Pair:
         for process in self._processes:
             process.stop(90)
 
-    def told(self, name: str) -> str:
+    def log_of(self, name: str) -> str:
         """The log of "probe" or "job"."""
         return self._logs[name].read_text("utf-8", "replace")
 
@@ -146,7 +146,7 @@ class _Pair:
     def until(self, true: Callable[[], Any], what: str) -> None:
         deadline, pause = time.monotonic() + 240, threading.Event()
         while not true():
-            told = f"{what}: {self.told('probe')[-3000:]}{self.told('job')[-3000:]}"
+            told = f"{what}: {self.log_of('probe')[-3000:]}{self.log_of('job')[-3000:]}"
             assert time.monotonic() < deadline, told
             assert [process.poll() for process in self._processes] == [None, None], told
             pause.wait(0.2)
@@ -170,7 +170,7 @@ def _watching(settings: Settings, broker: EmbeddedBroker, folder: Path) -> Itera
     finally:
         pair.stop()
     for name in ("probe", "job"):
-        assert "Traceback" not in pair.told(name)
+        assert "Traceback" not in pair.log_of(name)
 
 
 def test_a_password_changes_on_the_broker_and_in_its_file_and_nothing_is_lost_or_starts_again(
@@ -183,7 +183,7 @@ def test_a_password_changes_on_the_broker_and_in_its_file_and_nothing_is_lost_or
     with _watching(settings, ends_sessions.broker, tmp_path) as pair:
         # As Kubernetes does it: the broker knows the new one at once, the file a while later.
         ends_sessions.set_password("second")
-        pair.until(lambda: "No round closes" in pair.told("probe"), "the end of the session was not noticed")
+        pair.until(lambda: "No round closes" in pair.log_of("probe"), "the end of the session was not noticed")
         file.write_text("second\n")
         pair.goes_on("with the second password")
         # The other order, with connections that are new.
@@ -207,7 +207,7 @@ def test_a_certificate_and_its_key_are_replaced_one_after_the_other_and_nothing_
         trust(own, certificate)
         shutil.copy(certificate, files / "client.pem")
         ends_sessions.broker.restart()
-        pair.until(lambda: "No round closes" in pair.told("probe"), "a certificate without its key was not noticed")
+        pair.until(lambda: "No round closes" in pair.log_of("probe"), "a certificate without its key was not noticed")
         shutil.copy(key, files / "client.key")
         (files / "key-password").write_text("another-one\n")
         pair.goes_on("with the renewed certificate")

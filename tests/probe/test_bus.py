@@ -15,7 +15,7 @@ from streaming.probe.deadline import Deadline
 NOWHERE = RocketMQSettings(name_servers="127.0.0.1:1")
 
 
-def told(settings: Settings) -> tuple[str, str]:
+def check_of_the_folder(settings: Settings) -> tuple[str, str]:
     [line] = [line for line in inspect(settings) if line.what == "bus: folder"]
     return line.state, line.text
 
@@ -49,15 +49,15 @@ def test_a_folder_in_the_file_goes_before_a_kafka_there(
 
 def test_the_check_at_the_start_creates_nothing_and_says_where_the_bus_will_be(tmp_path: Path) -> None:
     settings = Settings(lake=str(tmp_path / "lake"), rocketmq=NOWHERE)
-    assert told(settings) == ("ok", f"{tmp_path}/lake/_bus/default, which the probe creates")
+    assert check_of_the_folder(settings) == ("ok", f"{tmp_path}/lake/_bus/default, which the probe creates")
     assert list(tmp_path.iterdir()) == []
     open_appender(settings)
-    assert told(settings) == ("ok", f"{tmp_path}/lake/_bus/default")
+    assert check_of_the_folder(settings) == ("ok", f"{tmp_path}/lake/_bus/default")
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    state, text = told(Settings(rocketmq=NOWHERE, bus=BusFolder(folder=str(tmp_path / "file"))))
+    state, text = check_of_the_folder(Settings(rocketmq=NOWHERE, bus=BusFolder(folder=str(tmp_path / "file"))))
     assert state == "wrong"
     assert text == (
         f"The probe cannot write to {tmp_path}/file/default: give this user {tmp_path}/file, or set bus.folder "
@@ -65,7 +65,10 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     )
     if os.geteuid():  # root may write anywhere
         (tmp_path / "closed").mkdir(mode=0o500)
-        assert told(Settings(rocketmq=NOWHERE, bus=BusFolder(folder=str(tmp_path / "closed"))))[0] == "wrong"
+        assert (
+            check_of_the_folder(Settings(rocketmq=NOWHERE, bus=BusFolder(folder=str(tmp_path / "closed"))))[0]
+            == "wrong"
+        )
 
 
 def test_many_records_are_appended_in_parts_with_one_range_of_offsets(tmp_path: Path) -> None:

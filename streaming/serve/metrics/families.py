@@ -159,14 +159,14 @@ def _texts(rows: pa.Table, column: str) -> pa.Array:
 def _values(metric: Metric, rows: pa.Table) -> pa.ChunkedArray:
     column = rows[metric.column]
     if metric.since:
-        passed = pc.max_element_wise(pc.subtract(_ms(column), _ms(rows[metric.since])), 0, skip_nulls=False)
+        passed = pc.max_element_wise(pc.subtract(_as_ms(column), _as_ms(rows[metric.since])), 0, skip_nulls=False)
         return pc.divide(pc.multiply(passed, metric.per_second).cast(pa.float64()), 1000.0)
     if pa.types.is_timestamp(column.type):
-        return pc.divide(_ms(column).cast(pa.float64()), 1000.0)
+        return pc.divide(_as_ms(column).cast(pa.float64()), 1000.0)
     return column
 
 
-def _ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return times.cast(pa.timestamp("ms", times.type.tz), safe=False).cast(pa.int64())
 
 

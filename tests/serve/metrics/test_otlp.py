@@ -55,7 +55,7 @@ class Receiver:
                 if self.headers.get("Content-Encoding") == "gzip":
                     body = gzip.decompress(body)
                 if receiver.status == 200:
-                    receiver.take(ExportMetricsServiceRequest.FromString(body))
+                    receiver.add_points(ExportMetricsServiceRequest.FromString(body))
                 self.send_response(receiver.status)
                 self.end_headers()
                 self.wfile.write(ExportMetricsServiceResponse().SerializeToString())
@@ -67,7 +67,7 @@ class Receiver:
         self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}/v1/metrics"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def take(self, request: ExportMetricsServiceRequest) -> None:
+    def add_points(self, request: ExportMetricsServiceRequest) -> None:
         count = 0
         for resource in request.resource_metrics:
             names = {one.key: one.value.string_value for one in resource.resource.attributes}
