@@ -58,6 +58,13 @@ def test_the_overview_shows_each_watched_cluster_at_one_glance_the_sickest_first
     assert re.search(r"ago 2 ✓ 2 1 0 \d+$", found[SHOP]), found[SHOP]
 
 
+def test_an_alert_that_fires_names_its_cluster(fleet: Served) -> None:
+    found = re.findall(r'id="a-alert-([a-z]+)">(.*?)</tr>', fleet.get("/").text, re.DOTALL)
+    assert sorted(name for name, _ in found) == sorted(LIVING)
+    for name, row in found:
+        assert f"the cluster {name}" in " ".join(text_of(row).split())
+
+
 def test_a_cluster_that_is_silent_or_was_never_seen_is_not_shown_as_healthy(fleet: Served) -> None:
     page = fleet.get("/").text
     for name, told in ((LEGACY, "silent for 60 min"), (NEW, "no round yet nothing is known of it")):
