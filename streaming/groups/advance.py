@@ -28,6 +28,7 @@ from streaming.groups.boundaries import (
 )
 from streaming.groups.classic.kind import CLASSIC
 from streaming.groups.classic.leader_metadata import see_racks
+from streaming.groups.consumer.kind import CONSUMER_GROUPS
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import move_starts, note_commits
 from streaming.groups.health.group_health import end_health, write_health
@@ -35,11 +36,13 @@ from streaming.groups.kind import Kind, Ownership
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
 from streaming.groups.load.rates import void_topic
-from streaming.groups.modern.kind import MODERN
+from streaming.groups.modern.kind import modern_kind
 from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
 from streaming.groups.rows import MemberRow, Rows
 from streaming.groups.seen.take_in import process_seen
+from streaming.groups.share.kind import SHARE_GROUPS
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
+from streaming.groups.streams.kind import STREAMS_GROUPS
 from streaming.records import (
     LOG,
     AnyObservation,
@@ -53,7 +56,7 @@ from streaming.records import (
 from streaming.times import DAY_MS, Shift, day_of, read_clock
 
 ROUNDS: Final[Mapping[type, tuple[Kind, ...]]] = {
-    GroupObservation: (MODERN, CLASSIC),
+    GroupObservation: (modern_kind(CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS), CLASSIC),
     RocketMQObservation: (ROCKETMQ_KIND,),
 }
 """The kinds of groups that each type of round shows: a group may become another of them."""

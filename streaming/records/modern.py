@@ -10,7 +10,7 @@ change one by one, and one of them closes a decision:
 
 The target of a member that keeps its partitions is not written again; a member that leaves causes three tombstones,
 then an epoch. So these inputs never merge: every record becomes one input, in log order, and only the group's state
-machine (`streaming/groups/modern/consumer_group.py`) decides what happened, at the records that close a decision. The
+machine (`streaming/groups/modern/replay.py`) decides what happened, at the records that close a decision. The
 three kinds of groups share the inputs, because their records have the same shapes; a field that a kind lacks has a
 default.
 

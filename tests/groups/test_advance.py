@@ -7,7 +7,7 @@ import pytest
 
 from streaming.groups import advance, encode_rows, encode_state
 from streaming.groups.rows import GroupHealthRow, Rows
-from streaming.records import GroupInput, GroupObservation
+from streaming.records import GroupInput, GroupObservation, Seen
 from tests.groups.build import (
     CONFIG,
     GROUP,
@@ -73,8 +73,10 @@ def test_rows_of_group_health_are_written_on_change_and_at_the_heartbeat() -> No
 
 
 @pytest.mark.parametrize("kind", ["share", "streams"])
-def test_share_and_streams_groups_are_not_applicable(kind: str) -> None:
-    row = health(lived(make_commit(5, 1, topic="x"), make_observation(10, make_topic("x", 1), group_type=kind)))
+def test_share_and_streams_groups_are_judged_from_the_log_alone(kind: str) -> None:
+    seen = make_observation(10, make_topic("x", 1), group_type=kind)
+    assert health(lived(make_commit(5, 1, topic="x"), seen)).verdict == "pending"
+    row = health(lived(msgspec.structs.replace(seen, seen=Seen("admin", looked=True))))
     assert row.verdict == "not_applicable"
     assert kind in str(row.verdict_reason)
 

@@ -1,6 +1,6 @@
 """Modern groups in the core: processes their records and writes a churn row for each decision.
 
-The churn row follows from the log alone, so it is written as soon as the decision is complete (`consumer_group.py`).
+The churn row follows from the log alone, so it is written as soon as the decision is complete (`replay.py`).
 Member rows wait for topic names (`members.py`).
 """
 
@@ -16,7 +16,6 @@ from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context, of_record
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.modern.causes import modern_causes
-from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import Before, Ended, ModernDecision, ModernGroup, ModernState, newest_targets
 from streaming.groups.modern.members import (
     close_modern_members,
@@ -27,7 +26,8 @@ from streaming.groups.modern.members import (
     write_modern_members,
 )
 from streaming.groups.modern.pauses import Pauses, id_partitions
-from streaming.groups.modern.recompute import least_moves_of_target, moves_of_target
+from streaming.groups.modern.replay import replay
+from streaming.groups.modern.rules import TypeRules
 from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
@@ -70,7 +70,7 @@ def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> No
     state.modern.cost = None
 
 
-def follow(state: GroupState, item: ModernInput, context: Context) -> None:
+def follow(state: GroupState, item: ModernInput, context: Context, rules: Mapping[str, TypeRules]) -> None:
     """Process a record of a modern group, and write the rows of a decision."""
     modern, classic = state.modern, state.classic
     modern.unreadable.pop(row_of(item), None)
@@ -101,9 +101,9 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         if classic.tombstoned is not None and not modern.upgraded:
             classic.current = None
     if isinstance(word, ModernDecision):
-        _decide(state, word, before, context)
+        _decide(state, word, before, context, rules)
     elif isinstance(word, Ended):
-        write_modern_members(state, context)
+        write_modern_members(state, context, rules)
         close_modern_members(state, word.record, word.record_time, context)
         was_empty = before is not None and before.members == {}
         # Nothing continues from an empty group: a classic group right after it is a new one.
@@ -114,14 +114,21 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
             state.modern.waiting = []
 
 
-def _decide(state: GroupState, decision: ModernDecision, was: Before | None, context: Context) -> None:
+def _decide(
+    state: GroupState,
+    decision: ModernDecision,
+    was: Before | None,
+    context: Context,
+    rules: Mapping[str, TypeRules],
+) -> None:
     modern, before = state.modern, state.modern.epoch
     if modern.unreadable:
         exact = decision.became_empty  # tombstones can be read
         decision = msgspec.structs.replace(decision, exact=exact, before=None, joined=None, left=None)
         if modern.group is not None:
             modern.group.before.members = None  # nor is it known what the next one changes
-    moved = moves_of_target(decision)
+    of_type = rules[decision.group_type]
+    moved = of_type.moves(decision)
     names = names_at(state, decision)
     upgraded = state.classic.current if modern.upgraded else None
     if upgraded is not None:
@@ -142,7 +149,9 @@ def _decide(state: GroupState, decision: ModernDecision, was: Before | None, con
     if decision.exact or not state.is_compacted(decision.record):
         # For a decision partly removed by compaction, even the number of members would be a guess.
         count_rebalance(state, decision.record_time)
-        row = _churn_row(state, decision, was, before, moved, names, context)
+        with of_record(len(modern.waiting)):
+            least = of_type.least_moves(decision, names)
+        row = _churn_row(state, decision, was, before, (moved, least), names, context)
         context.rows.rebalance_churn.append(row if context.is_seen else _open_pauses(state, decision, row))
     else:
         modern.cost = None
@@ -151,7 +160,7 @@ def _decide(state: GroupState, decision: ModernDecision, was: Before | None, con
     modern.waiting.append(decision)
     modern.unnamed += 1
     if modern.unnamed > WAITING_MAX:
-        write_modern_members(state, context, most=1)
+        write_modern_members(state, context, rules, most=1)
     del modern.waiting[:-WAITING_MAX]
 
 
@@ -188,7 +197,7 @@ def _churn_row(
     decision: ModernDecision,
     was: Before | None,
     before: int | None,
-    moved: int | None,
+    moved: tuple[int | None, int | None],
     names: Mapping[str, str],
     context: Context,
 ) -> ChurnRow:
@@ -201,8 +210,6 @@ def _churn_row(
     # Members of the classic protocol in the group may rebalance eagerly.
     all_new = all(member.classic_protocols is None for member in decision.members)
     is_incremental = kind == "rebalance" and decision.group_type == CONSUMER and all_new
-    with of_record(len(state.modern.waiting)):
-        partitions_moved_optimal = least_moves_of_target(decision, names)
     return ChurnRow(
         **columns_of(decision, decision.incarnation, context),
         revision=1,
@@ -216,8 +223,8 @@ def _churn_row(
         joined=decision.joined,
         left=decision.left or (),
         replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),
-        partitions_moved=moved,
-        partitions_moved_optimal=partitions_moved_optimal,
+        partitions_moved=moved[0],
+        partitions_moved_optimal=moved[1],
         causes=modern_causes(decision, was, group.before.leader_epoch, names, migrated=kind == "migration"),
         rebalance_protocol="consumer" if is_incremental else None,
         partitions_stopped_unmoved=0 if is_incremental else None,

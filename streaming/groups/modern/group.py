@@ -1,6 +1,6 @@
 """A modern group as its records stand, one of its decisions, and what follows from either alone.
 
-`consumer_group.py` changes a group record by record, and says when it has decided.
+`replay.py` changes a group record by record, and says when it has decided.
 """
 
 from __future__ import annotations
@@ -191,6 +191,14 @@ def behind(group: ModernGroup) -> tuple[str, ...]:
     epoch, currents = group.decided.epoch, group.currents
     there = {name for name, current in currents.items() if current.state == _STABLE and current.epoch == epoch}
     return tuple([member_id for member_id in group.members if member_id not in there])
+
+
+def owned_now(group: ModernGroup, member_id: str) -> IdPartitions:
+    """What a member owns now, with what it must still give up."""
+    current = group.currents.get(member_id)
+    if current is None:
+        return ()
+    return (*current.partitions, *current.revoking)
 
 
 def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:

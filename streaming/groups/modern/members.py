@@ -6,18 +6,18 @@ if that comes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.kind import Ownership, Owning
-from streaming.groups.modern.group import ModernDecision, subscribing, subscriptions_of
+from streaming.groups.modern.group import ModernDecision, ModernGroup, subscribing
+from streaming.groups.modern.rules import Names, TypeRules
 from streaming.groups.rows import MemberRow, TopicAssignment
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
-from streaming.records import CONSUMER, SHARE, STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
+from streaming.records import IdPartitions, ModernMember, TopicPartitions
 
 
 def columns_of(decision: ModernDecision, incarnation: int, context: Context) -> dict[str, Any]:
@@ -47,30 +47,25 @@ def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict
     }
 
 
-def read_by_tasks(
-    state: GroupState, topology: StreamsTopology | None, tasks: IdPartitions
-) -> tuple[TopicAssignment, ...] | None:
-    """Partitions that active tasks read: task n of a subtopology reads partition n of each of its topics, if it exists.
-
-    None if the topology is unknown or uses a regular expression, or if a subtopology has several topics and no round
-    has shown their partition counts.
-    """
-    sources = {}
-    for name, topics, regexes, repartitions in topology.subtopologies if topology is not None else ():
-        sources[name] = None if regexes else (*topics, *repartitions)
-    counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
-    read: dict[str, list[int]] = {}
-    for name, numbers in tasks:
-        topics_of = sources.get(name)
-        if topics_of is None or (len(topics_of) > 1 and not counts.keys() >= set(topics_of)):
-            return None
-        for topic in topics_of:
-            existing = [number for number in numbers if len(topics_of) == 1 or number < counts[topic]]
-            read.setdefault(topic, []).extend(existing)
-    return tuple([TopicAssignment(topic, tuple(sorted(numbers))) for topic, numbers in sorted(read.items()) if numbers])
+def named_target(
+    _state: GroupState, _decision: ModernDecision, target: IdPartitions, names: Names
+) -> Sequence[TopicAssignment] | str:
+    """A target by topic name, or which topic has none."""
+    unnamed = sorted({topic_id for topic_id, _ in target if topic_id not in names})
+    if unnamed:
+        return f"no round has named the topic with id {unnamed[0]}"
+    return [TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target]
 
 
-def write_modern_members(state: GroupState, context: Context, most: int = WAITING_MAX) -> None:
+def ownership_version(group: ModernGroup) -> tuple[int, int]:
+    """Numbers that change whenever a record changes who owns what."""
+    newest = max((current.record for current in group.currents.values()), default=-1)
+    return max(newest, *(member.record for member in group.members.values())), len(group.members)
+
+
+def write_modern_members(
+    state: GroupState, context: Context, rules: Mapping[str, TypeRules], most: int = WAITING_MAX
+) -> None:
     """Write the member rows of the oldest decisions that have none, with the topic names that rounds have shown.
 
     Also writes rows for static members that have come back under another id: if the subscription is the same, the
@@ -87,14 +82,14 @@ def write_modern_members(state: GroupState, context: Context, most: int = WAITIN
         if decision is None:
             continue
         known = names_at(state, decision)
-        rows = [_open_row(state, member, decision, known, context) for member in decision.members]
+        rows = [_open_row(state, member, decision, known, context, rules) for member in decision.members]
         context.rows.change_members(_last_rows(state, context), rows, decision.record, decision.record_time)
         # Only what closing rows need.
         modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
-    _write_returned(state, context)
+    _write_returned(state, context, rules)
 
 
-def _write_returned(state: GroupState, context: Context) -> None:
+def _write_returned(state: GroupState, context: Context, rules: Mapping[str, TypeRules]) -> None:
     last, modern = state.modern.shown, state.modern.group
     if last is None or modern is None or modern.epoch != last.epoch or not state.members_known:
         return  # the new epoch's decision will show the members
@@ -112,7 +107,7 @@ def _write_returned(state: GroupState, context: Context) -> None:
             record_time=new.record_time,
             targets={new.member_id: target.partitions} if target is not None else {},
         )
-        row = _open_row(state, new, told, topic_names(state), context)
+        row = _open_row(state, new, told, topic_names(state), context, rules)
         context.rows.change_members([_member_row(state, member, last, context)], [row], new.record, new.record_time)
         members[at] = new
     if members != list(last.members):
@@ -136,7 +131,7 @@ def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | No
     )
 
 
-def standing_modern_members(state: GroupState, context: Context) -> list[MemberRow]:
+def standing_modern_members(state: GroupState, context: Context, rules: Mapping[str, TypeRules]) -> list[MemberRow]:
     """The rows of those who are members, with their targets and the topic names as they are known now."""
     last, group = state.modern.shown, state.modern.group
     if last is None or group is None:
@@ -145,7 +140,7 @@ def standing_modern_members(state: GroupState, context: Context) -> list[MemberR
         subscribing(last, group), targets={name: target.partitions for name, target in group.targets.items()}
     )
     return [
-        _open_row(state, member, told, topic_names(state), context)
+        _open_row(state, member, told, topic_names(state), context, rules)
         for member in last.members
         if member.member_id in group.members
     ]
@@ -169,24 +164,18 @@ def _open_row(
     state: GroupState,
     member: ModernMember,
     decision: ModernDecision,
-    names: Mapping[str, str],
+    names: Names,
     context: Context,
+    rules: Mapping[str, TypeRules],
 ) -> MemberRow:
     target = decision.targets.get(member.member_id)
-    unnamed = sorted({topic_id for topic_id, _ in target or () if topic_id not in names})
-    partitions: tuple[TopicAssignment, ...] | None = None
-    reason = None
-    if target is None:
-        reason = "no record of its target assignment has been read"
-    elif decision.group_type == STREAMS:
-        partitions = read_by_tasks(state, decision.topology, target)
-        reason = None if partitions is not None else "the partitions that its tasks read are not known"
-    elif unnamed:
-        reason = f"no round has named the topic with id {unnamed[0]}"
-    else:
-        partitions = tuple([TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target])
+    shown: Sequence[TopicAssignment] | str = "no record of its target assignment has been read"
+    if target is not None:
+        shown = rules[decision.group_type].named_target(state, decision, target, names)
     count = None if target is None else sum(len(numbers) for _, numbers in target)
-    return _member_row(state, member, decision, context, partitions, count, reason)
+    if isinstance(shown, str):
+        return _member_row(state, member, decision, context, None, count, shown)
+    return _member_row(state, member, decision, context, tuple(shown), count)
 
 
 def _member_row(
@@ -215,31 +204,3 @@ def _member_row(
         session_timeout_ms=None,
         rebalance_timeout_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else None,
     )
-
-
-def owners_now(state: GroupState) -> Ownership:
-    """Who owns what now; a partition being revoked still has its owner.
-
-    Nobody in share groups, where a partition may have several members. Members of a streams group have tasks, so it is
-    not known which topics they may have.
-    """
-    group = state.modern.group
-    if group is None or not group.members:
-        return Ownership()
-    newest = max((current.record for current in group.currents.values()), default=-1)
-    version = max(newest, *(member.record for member in group.members.values())), len(group.members)
-    if group.group_type == SHARE:
-        return Ownership((), version)
-    names = topic_names(state)
-    topics = subscriptions_of(group) if group.group_type == CONSUMER else {}
-    members = []
-    for member_id, member in group.members.items():
-        current = group.currents.get(member_id)
-        owned = (*current.partitions, *current.revoking) if current is not None else ()
-        if group.group_type == STREAMS:
-            read = read_by_tasks(state, group.topology, owned) or ()
-            partitions = tuple([(of.topic, of.partitions) for of in read])
-        else:
-            partitions = tuple([(names[topic_id], numbers) for topic_id, numbers in owned if topic_id in names])
-        members.append(Owning(member, partitions, topics.get(member_id)))
-    return Ownership(members, version)

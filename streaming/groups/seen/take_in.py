@@ -18,6 +18,7 @@ import msgspec
 
 from streaming.groups.boundaries import fold, take_in_commits
 from streaming.groups.classic import churn
+from streaming.groups.consumer.kind import CONSUMER_GROUPS
 from streaming.groups.context import Context
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.group import ModernGroup
@@ -48,6 +49,8 @@ _MEMBER, _TARGET, _CURRENT = 5, 7, 8
 
 # `MemberState`: it owns its target, or it has partitions to give up or to wait for. The answer does not say which.
 _STABLE, _MOVING = 0, 1
+
+_RULES = {CONSUMER: CONSUMER_GROUPS}
 
 _Item = TypeVar("_Item", ModernMember, TargetAssignment, CurrentAssignment)
 
@@ -258,13 +261,13 @@ def _process_consumer(
         return
     modern.meet(state, born=kept.empty)
     for item in records_of(state.modern.group, told, observation):
-        modern.follow(state, item, context)
+        modern.follow(state, item, context, _RULES)
     kept.empty = not told.members
 
 
 def _end_consumer(state: GroupState, observation: GroupObservation, context: Context, before: int) -> None:
     end = Removed(observation.round - before, observation.time, CONSUMER, -1, _METADATA_TYPE)
-    modern.follow(state, end, context)
+    modern.follow(state, end, context, _RULES)
 
 
 def _windows_of(state: GroupState, observation: GroupObservation, seen: SeenCommits) -> Iterator[list[CommitWindow]]:

@@ -45,7 +45,6 @@ from streaming.groups.modern.members import names_at
 from streaming.groups.state import GroupState, counts_from
 from streaming.groups.verdict_inputs import ServerInputs
 from streaming.groups.verdicts import IDENTICAL, UNVERIFIED, Verdict
-from streaming.records import CONSUMER, SHARE
 
 ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
 """First release of each era of the broker's assignors, oldest first (`assignors/brokers/registry.py`)."""
@@ -226,9 +225,9 @@ def group_of_target(decision: ModernDecision, names: Mapping[str, str]) -> Group
     Returns:
         Members with the ids of their subscribed topics, and the partition counts that the target shows (the broker's
         assignors assign every partition). None if members, subscriptions or names are missing or have changed since
-        the target was computed, and for share and streams groups.
+        the target was computed.
     """
-    if decision.group_type != CONSUMER or decision.became_empty or not decision.exact or decision.undescribed:
+    if decision.became_empty or not decision.exact or decision.undescribed:
         return None
     if decision.group_epoch != decision.epoch:
         return None
@@ -248,7 +247,7 @@ def balance_of_target(decision: ModernDecision, names: Mapping[str, str]) -> tup
     Returns:
         (None, None) if nothing is assigned or members are missing; (imbalance, None) if `group_of_target` has no group.
     """
-    if decision.group_type != CONSUMER or not decision.exact or decision.undescribed:
+    if not decision.exact or decision.undescribed:
         return None, None
     uneven = imbalance([sum(len(numbers) for _, numbers in target) for target in decision.targets.values()])
     group = group_of_target(decision, names) if uneven is not None else None
@@ -261,7 +260,7 @@ def moves_of_target(decision: ModernDecision) -> int | None:
     A static member under a new id counts as the same member.
     """
     before = before_target(decision)
-    if before is None or decision.group_type == SHARE:
+    if before is None:
         return None
     return moves(before, from_topics(decision.targets))
 

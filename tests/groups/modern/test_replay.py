@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import (
     Ended,
     ModernDecision,
@@ -19,6 +18,7 @@ from streaming.groups.modern.group import (
     state_of,
     subscribed,
 )
+from streaming.groups.modern.replay import replay
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern
 from streaming.records import (
     CONSUMER,

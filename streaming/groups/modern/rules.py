@@ -1,0 +1,54 @@
+"""What differs between the types of groups that the broker assigns, as a value of each type's room.
+
+`modern/` has what they share: their records, decisions, members and churn. `consumer/`, `share/` and `streams/` say how
+the decisions of one type are judged and measured, who owns what, and what may be wrong with its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from streaming.groups.context import Context
+from streaming.groups.kind import FindingAtRound, Ownership
+from streaming.groups.modern.group import ModernDecision
+from streaming.groups.rows import TopicAssignment, WhatIfRow
+from streaming.groups.state import GroupState
+from streaming.groups.verdicts import Expected, Judged, Verdict
+from streaming.records import GroupObservation, IdPartitions
+
+Names = Mapping[str, str]
+"""Topic names by topic id, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRules:
+    """The rules of one type of group.
+
+    Attributes:
+        group_type: As in the records.
+        judge: The verdict on a decision of a group that has members and whose records could all be decoded.
+        findings: Findings about members, and about what they were given, at a round.
+        owners: Who owns what now.
+        named_target: A member's target as its row shows it, or why it cannot be shown.
+        moves: How many partitions, or tasks, a decision moves between members; None if unknown.
+        least_moves: The fewest moves after which the group could have been balanced; None if unknown.
+        balance: Imbalance of a decision's target, and the lowest possible; each None if unknown.
+        expected_by: What another strategy of the broker would have decided, or why nobody can tell.
+        what_if: What each strategy that brokers have for this type would have given.
+    """
+
+    group_type: str
+    judge: Callable[[GroupState, ModernDecision, Context], Verdict]
+    findings: Callable[[GroupState, GroupObservation, Context], list[FindingAtRound]]
+    owners: Callable[[GroupState], Ownership]
+    named_target: Callable[[GroupState, ModernDecision, IdPartitions, Names], Sequence[TopicAssignment] | str]
+    moves: Callable[[ModernDecision], int | None]
+    least_moves: Callable[[ModernDecision, Names], int | None]
+    balance: Callable[[ModernDecision, Names], tuple[float | None, float | None]]
+    expected_by: Callable[[GroupState, str, ModernDecision, Context], Expected | str] = (
+        lambda _state, strategy, _decision, _context: f"strategy {strategy[:100]!r} is none of the broker's"
+    )
+    what_if: Callable[
+        [GroupState, ModernDecision, Judged, Verdict, GroupObservation, Context, bool], list[WhatIfRow]
+    ] = lambda *_: []

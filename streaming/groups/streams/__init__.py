@@ -1,0 +1,1 @@
+"""Streams groups (KIP-1071), whose members have tasks."""
