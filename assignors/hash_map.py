@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from assignors.exceptions import CannotTell
 
-_SMALLEST_TABLE = 16
+_DEFAULT_TABLE = 16
 
 # HashMap.TREEIFY_THRESHOLD.
 _FULL_BUCKET = 8
+
+_TOO_FULL = "more than eight keys fall into one bucket of a HashMap, whose order is then not reproduced"
 
 _Key = TypeVar("_Key")
 
@@ -46,29 +48,57 @@ def partition_hash(topic_hash: int, partition: int) -> int:
     return (31 * (31 + partition) + topic_hash) & 0xFFFFFFFF
 
 
-def table_size(keys: int) -> int:
-    """Table size of a map or set that has held this many keys at once and began with the default size."""
-    size = _SMALLEST_TABLE
+def table_size(keys: int, smallest: int = _DEFAULT_TABLE) -> int:
+    """Table size of a map or set that has held this many keys at once and began with a size, by default 16."""
+    size = smallest
     while keys * 4 > size * 3:
         size *= 2
     return size
 
 
-def in_hash_map(codes: Sequence[int]) -> list[int]:
-    """Positions of keys in iteration order, after they were inserted in the given order into a default-capacity map.
+def in_hash_map(codes: Sequence[int], capacity: int = _DEFAULT_TABLE) -> list[int]:
+    """Positions of keys in iteration order, after they were inserted in the given order into `new HashMap<>(capacity)`.
 
     Args:
         codes: Hash codes of distinct keys, in order of insertion.
+        capacity: The map's initial capacity.
 
     Raises:
         CannotTell: A bucket became too full, at any size that the table has had.
     """
-    size, smaller = table_size(len(codes)), _SMALLEST_TABLE
+    smaller = _at_least(capacity)
+    size = table_size(len(codes), smaller)
     while smaller < size:
         # The table had this size until it held one key more than three quarters of it.
         _buckets(codes[: smaller * 3 // 4 + 1], smaller)
         smaller *= 2
     return _in_table(codes, size)
+
+
+def names_computed(names: Sequence[str], capacity: int) -> list[str]:
+    """Names as `new HashMap<>(capacity)` iterates them after `computeIfAbsent` was called for each; repeated ones once.
+
+    Unlike `put` it inserts at the front of a bucket, and lets the table grow only at the next call.
+
+    Args:
+        names: Names in the order of the calls.
+        capacity: The map's initial capacity.
+
+    Raises:
+        CannotTell: A bucket became too full, at any size that the table has had.
+    """
+    listed = list(dict.fromkeys(names))
+    codes = list(map(string_hash, listed))
+    size = _at_least(capacity)
+    largest = table_size(len(set(names[:-1])), size)
+    while True:
+        of_each = _buckets(codes[: size * 3 // 4 + 1] if size < largest else codes, size)
+        if np.bincount(of_each, minlength=1).max() >= _FULL_BUCKET:  # `computeIfAbsent` makes a tree of one key fewer
+            raise CannotTell(_TOO_FULL)
+        if size == largest:
+            break
+        size *= 2
+    return [listed[at] for at in sorted(range(len(listed)), key=lambda at: (of_each[at], -at))]
 
 
 def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
@@ -82,7 +112,7 @@ def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
         CannotTell: A bucket became too full.
     """
     count = len(codes) if listed is None else listed
-    capacity = max(int(count / 0.75) + 1, _SMALLEST_TABLE)
+    capacity = max(int(count / 0.75) + 1, _DEFAULT_TABLE)
     return _in_table(codes, 1 << (capacity - 1).bit_length())
 
 
@@ -144,6 +174,11 @@ def first_in_set(codes: Mapping[_Key, int], largest: int) -> _Key:
     return min(codes, key=lambda element: _spread(codes[element]) & mask)
 
 
+def _at_least(capacity: int) -> int:
+    """`HashMap.tableSizeFor`: the next power of two."""
+    return 1 << max(0, capacity - 1).bit_length()
+
+
 def _spread(code: int) -> int:
     return code ^ (code >> 16)
 
@@ -162,6 +197,5 @@ def _buckets(codes: Codes, size: int) -> NDArray[np.int64]:
     spread = np.asarray(codes, dtype=np.uint32)
     buckets = ((spread ^ (spread >> 16)) & np.uint32(size - 1)).astype(np.int64)
     if np.bincount(buckets, minlength=1).max() > _FULL_BUCKET:
-        reason = "more than eight keys fall into one bucket of a HashMap, whose order is then not reproduced"
-        raise CannotTell(reason)
+        raise CannotTell(_TOO_FULL)
     return buckets

@@ -1,0 +1,228 @@
+"""The sticky task assignor of 4.2 and later: a task stays with its member or its state, or goes to the least loaded.
+
+Follows `org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor`. Active tasks are dealt in three steps
+(previous active member, a previous standby one, the least loaded process), then standby tasks in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from assignors.context import spend
+from assignors.exceptions import LeaderWouldFail
+from assignors.hash_map import in_hash_map, names_computed, string_hash
+from assignors.streams.model import StreamsGroup, StreamsMember, TaskAssignment
+from assignors.streams.processes import (
+    Dealing,
+    JavaQueue,
+    PreviousMember,
+    Process,
+    RankedTask,
+    each_task,
+    members_in_map_order,
+    standby_members,
+)
+
+
+class _Quota:
+    """How many tasks a member may have, while members that have as many are taken out of the division."""
+
+    __slots__ = ("_members", "_tasks", "each")
+
+    def __init__(self, tasks: int, members: int) -> None:
+        self._tasks, self._members = tasks, members
+        self._divide()
+
+    def count(self, tasks: int) -> None:
+        """Note that a member has this many tasks now."""
+        if tasks == self.each:
+            self._members -= 1
+            self._tasks -= tasks
+            self._divide()
+
+    def _divide(self) -> None:
+        self.each = -(-self._tasks // self._members) if self._members else 0
+
+
+def assign_since_4_2(group: StreamsGroup) -> TaskAssignment:
+    """The assignment of 4.2 and 4.3, where previous tasks are the previous target.
+
+    Raises:
+        LeaderWouldFail: There are tasks and no members.
+        CannotTell: We cannot follow the order of a map.
+    """
+    members = members_in_map_order(group)
+    distinct = list(dict.fromkeys(member.process_id for member in members))
+    order = in_hash_map(list(map(string_hash, distinct)), capacity=len(members))
+    dealing = _StickyDealing(group, members, [distinct[at] for at in order], standby_members(members))
+    return dealing.deal(group, _least_loaded_of_4_2)
+
+
+def assign_since_4_4(group: StreamsGroup) -> TaskAssignment:
+    """The assignment of 4.4, where previous tasks are what members own, and reported offsets tell of state on a disk.
+
+    Raises:
+        LeaderWouldFail: There are tasks and no members.
+        CannotTell: We cannot follow the order of a map.
+    """
+    members = members_in_map_order(group)
+    order = names_computed([member.process_id for member in members], capacity=len(members))
+    return _StickyDealing(group, members, order, _ranked_candidates(members)).deal(group, _least_loaded_of_4_4)
+
+
+_LeastLoaded = Callable[[list[PreviousMember], RankedTask | None], PreviousMember | None]
+"""Chooses a previous standby member; for a standby task one whose process does not have the task yet."""
+
+
+class _StickyDealing(Dealing):
+    """One assignment while it is made."""
+
+    def deal(self, group: StreamsGroup, least_loaded: _LeastLoaded) -> TaskAssignment:
+        """Deal active tasks, then standby tasks."""
+        self._least_loaded = least_loaded
+        self._replicas = group.standby_replicas
+        self._active_quota = _Quota(len(self.tasks), len(group.members))
+        self._quota = _Quota(len(self.tasks) + len(self.stateful) * self._replicas, len(group.members))
+        self._deal_active()
+        if self._replicas:
+            self._deal_standby()
+        return self.assignment()
+
+    def _deal_active(self) -> None:
+        left = []
+        for task in sorted(self.tasks, key=_by_partition):
+            had = self.had.get(task)
+            if had is None or not self._give_active(had, task):
+                left.append(task)
+        rest = []
+        for task in left:
+            near = self._least_loaded(self.near.get(task, []), None)
+            if near is None or not self._give_active(near, task):
+                rest.append(task)
+        if rest and not self.processes:
+            reason = "the broker's sticky task assignor throws TaskAssignorException on a group without members"
+            raise LeaderWouldFail(reason)
+        by_load = JavaQueue(_load, self.processes)
+        for task in sorted(rest):
+            process = by_load.poll()
+            member_id, count = process.give_to_least_loaded(task)
+            self._count_active(member_id, task, count)
+            by_load.add(process)
+
+    def _give_active(self, holder: PreviousMember, task: RankedTask) -> bool:
+        process, member_id = holder
+        if process.counts[member_id] >= self._active_quota.each:
+            return False
+        self._count_active(member_id, task, process.give(member_id, task))
+        return True
+
+    def _count_active(self, member_id: str, task: RankedTask, count: int) -> None:
+        self.active[member_id].append(task)
+        self._active_quota.count(count)
+        self._quota.count(count)
+
+    def _deal_standby(self) -> None:
+        lacking: list[tuple[RankedTask, int]] = []
+        for task in sorted(self.stateful, key=_by_partition, reverse=True):
+            for given in range(self._replicas):
+                had = self.had.get(task)
+                if had is not None and task not in had.process.tasks and self._give_standby(had, task):
+                    continue
+                near = self._least_loaded(self.near.get(task, []), task)
+                if near is None or not self._give_standby(near, task):
+                    lacking.append((task, self._replicas - given))
+                    break
+        by_load = JavaQueue(_load, self.processes)
+        for task, missing in sorted(lacking, reverse=True):
+            for _ in range(missing):
+                if not self._give_to_least_loaded(by_load, task):
+                    break  # fewer processes than replicas
+
+    def _give_standby(self, holder: PreviousMember, task: RankedTask) -> bool:
+        process, member_id = holder
+        if process.counts[member_id] >= self._quota.each:
+            return False
+        self._count_standby(member_id, task, process.give(member_id, task))
+        return True
+
+    def _count_standby(self, member_id: str, task: RankedTask, count: int) -> None:
+        self.standby[member_id].append(task)
+        self._quota.count(count)
+
+    def _give_to_least_loaded(self, by_load: JavaQueue[Process], task: RankedTask) -> bool:
+        passed = []
+        process = None
+        while process is None and by_load:
+            process = by_load.poll()
+            if task in process.tasks:
+                passed.append(process)
+                process = None
+        if process is not None:
+            member_id, count = process.give_to_least_loaded(task)
+            self._count_standby(member_id, task, count)
+            by_load.add(process)
+        for having in reversed(passed):
+            by_load.add(having)
+        return process is not None
+
+
+def _by_partition(task: RankedTask) -> tuple[int, int]:
+    rank, partition = task
+    return partition, rank
+
+
+def _load(process: Process) -> float:
+    return process.load
+
+
+def _ranked_candidates(members: list[StreamsMember]) -> dict[tuple[str, int], list[StreamsMember]]:
+    """Standby members, then members that only report an offset; the furthest offset first, none counts as 0."""
+    found: dict[tuple[str, int], list[tuple[int, int, StreamsMember]]] = {}
+    for member in members:
+        offsets = {(name, partition): offset for name, partition, offset in member.offsets}
+        standby = dict.fromkeys(each_task(member.standby))
+        for task in standby:
+            found.setdefault(task, []).append((0, -offsets.get(task, 0), member))
+        for task, offset in offsets.items():
+            if task not in standby:
+                found.setdefault(task, []).append((1, -offset, member))
+    return {
+        task: [member for *_, member in sorted(listed, key=lambda candidate: candidate[:2])]
+        for task, listed in found.items()
+    }
+
+
+def _least_loaded_of_4_2(holders: list[PreviousMember], task: RankedTask | None) -> PreviousMember | None:
+    """The least loaded one, but none if the first one's process has the task, although another may have been chosen."""
+    if not holders:
+        return None
+    spend(len(holders))
+    first = chosen = holders[0]
+    for holder in holders[1:]:
+        if task is not None and task in holder.process.tasks:
+            continue
+        if _is_less_loaded(holder, chosen):
+            chosen = holder
+    if task is not None and task in first.process.tasks:
+        return None
+    return chosen
+
+
+def _least_loaded_of_4_4(holders: list[PreviousMember], task: RankedTask | None) -> PreviousMember | None:
+    """The least loaded one of those whose process does not have the task."""
+    spend(len(holders))
+    chosen = None
+    for holder in holders:
+        if task is not None and task in holder.process.tasks:
+            continue
+        if chosen is None or _is_less_loaded(holder, chosen):
+            chosen = holder
+    return chosen
+
+
+def _is_less_loaded(holder: PreviousMember, chosen: PreviousMember) -> bool:
+    """Whether both its process and itself have less."""
+    return (
+        holder.process.load < chosen.process.load
+        and holder.process.counts[holder.member_id] < chosen.process.counts[chosen.member_id]
+    )

@@ -1,0 +1,65 @@
+"""The brokers' real task assignor of four releases and ours: same group, same tasks, through chains of ten epochs.
+
+400 cases over the releases; the environment variable CASES sets another number: 20,000 in `make test-all`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+
+import pytest
+
+from assignors import CannotTell, LeaderWouldFail
+from assignors.streams import StreamsGroup, TaskAssignment, assign_tasks
+from tests.assignors.streams.random_streams_groups import next_epoch, random_streams_group
+from tests.oracle.java_servers import Thrown
+from tests.oracle.java_streams import STREAMS_RELEASES, StreamsAssignors
+
+CASES = int(os.environ.get("CASES", "400"))
+EPOCHS = 10
+pytestmark = [pytest.mark.java, pytest.mark.timeout(0 if CASES > 20_000 else 300)]
+
+# Each release is a JVM of its own. 4.3 has the class of 4.2, and ties decide half of the cases of 4.1.
+_BY_NIGHT = ("4.1.1", "4.2.0")
+
+
+@pytest.mark.parametrize(
+    "release",
+    [pytest.param(name, marks=pytest.mark.nightly if name in _BY_NIGHT else ()) for name in STREAMS_RELEASES],
+)
+def test_chains_of_epochs_get_what_the_real_class_gives(release: str) -> None:
+    random = Random(f"streams {release} {CASES}")
+    told: Counter[str] = Counter()
+    with StreamsAssignors(release) as java:
+        chains = [random_streams_group(random) for _ in range(-(-CASES // len(STREAMS_RELEASES) // EPOCHS))]
+        for _ in range(EPOCHS):
+            answers = java.assign(chains)
+            for group, answer in zip(chains, answers, strict=True):
+                told[_compare(release, group, answer)] += 1
+            chains = [
+                next_epoch(random, group, answer if isinstance(answer, TaskAssignment) else TaskAssignment({}, {}))
+                for group, answer in zip(chains, answers, strict=True)
+            ]
+    assert told["the same"] > told.total() // 10
+    if release != "4.1.1":
+        # The odd names used here share one bucket once in ten thousand cases.
+        assert told["cannot tell"] <= CASES // 10_000
+
+
+def _compare(release: str, group: StreamsGroup, answer: TaskAssignment | Thrown) -> str:
+    """Compare the results; returns the kind of the case."""
+    try:
+        ours: TaskAssignment | LeaderWouldFail = assign_tasks(group, release)
+    except CannotTell:
+        return "cannot tell"
+    except LeaderWouldFail as failed:
+        ours = failed
+    if isinstance(answer, Thrown):
+        assert isinstance(ours, LeaderWouldFail), (group, answer)
+        assert answer.exception in ours.reason
+        return "thrown"
+    assert isinstance(ours, TaskAssignment), (group, ours)
+    assert ours.fits(answer.active, answer.standby), group
+    return "the same"
