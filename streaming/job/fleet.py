@@ -37,7 +37,7 @@ _FILE_S = 2.0
 """How soon a change of the settings file is."""
 
 _REST_S = 300.0
-"""A query that waits for a person is tried again after this time, as a program is (`process/programs.py`)."""
+"""The longest pause of a query that waits for a person, as of a program (`process/programs.py`)."""
 
 _WELL_S = 60.0
 """After a run of this length a query starts again at once, and later pauses begin from 1 s again."""
@@ -219,8 +219,8 @@ class Fleet:
             again = False
             if time.monotonic() - began > _WELL_S:
                 pause_s = 1.0
-            wait_s = _REST_S if isinstance(one.failure, SetupError) else pause_s
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            longest = _REST_S if isinstance(one.failure, SetupError) else _LONGEST_PAUSE_S
+            wait_s, pause_s = pause_s, min(2 * pause_s, longest)
             said = str(one.failure) if isinstance(one.failure, EvenkeelError) else repr(one.failure)
             self.health.failed(name, said)
             if len(self._clusters) > 1:

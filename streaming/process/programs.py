@@ -26,8 +26,9 @@ from streaming.places import open_private, private_folder
 from streaming.process.guarded import GuardedProcess
 
 _REST_S = 300.0
-"""A program that waits for a person is tried again after this time: soon enough for somebody who has fixed the cause
-and forgotten about it, and rarely enough to cost nothing over a weekend."""
+"""The longest pause of a program that waits for a person: soon enough for somebody who has fixed the cause and
+forgotten about it, and rarely enough to cost nothing over a weekend. The first pauses are short, because what needs a
+person at a start, such as brokers that cannot be reached, may also pass by itself."""
 
 _WELL_S = 60.0
 """A program that has run this long is well: it is started again at once, and later pauses begin from 1 s again. A cold
@@ -96,7 +97,7 @@ class Programs:
                 reported.
             environment: Variables on top of this process's own; the programs inherit them.
             say: Called in a thread with one sentence when a program dies, cannot run, or runs again.
-            rest_s: How long a program rests that waits for a person.
+            rest_s: The longest pause of a program that waits for a person.
             well_s: How long a run lasts before the program counts as well.
         """
         private_folder(folder)
@@ -175,8 +176,8 @@ class Programs:
 
     def _wait(self, kept: _Kept, trouble: str, pause_s: float, *, rests: bool = False) -> None:
         """Report why a program has ended, and let it wait for its next run."""
-        kept.process, kept.at = None, time.monotonic() + (self._rest_s if rests else pause_s)
-        kept.pause_s = min(max(2 * pause_s, 1.0), _LONGEST_PAUSE_S)
+        kept.process, kept.at = None, time.monotonic() + pause_s
+        kept.pause_s = min(max(2 * pause_s, 1.0), self._rest_s if rests else _LONGEST_PAUSE_S)
         # The last line of a log may have a time, a process id or an offset, another one at each death.
         without_numbers = re.sub(r"\d+", "", trouble)
         if without_numbers not in kept.said:
@@ -188,7 +189,8 @@ class Programs:
         if code == SETUP_EXIT_CODE:
             why = last or f"see {process.log}"
             end = "" if why.endswith(".") else "."
-            return f"{program.name} cannot run: {why}{end} It is tried again every {self._rest_s:.0f} s."
+            again = f"It is tried again after longer and longer pauses, up to {self._rest_s:.0f} s."
+            return f"{program.name} cannot run: {why}{end} {again}"
         if code < 0:
             return f"the guard of {program.name} has ended, and is restarted with its program"
         if code > 128:

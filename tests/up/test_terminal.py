@@ -163,7 +163,10 @@ def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: 
     with _up(tmp_path / "lake", 60, stdin=its, stdout=its, stderr=its) as running, os.fdopen(ours, "rb", 0) as screen:
         os.close(its)
         _read_until(screen, "page at http://127.0.0.1:8090")
-        _read_until(screen, "needs cannot run: The port is taken. It is tried again every 300 s.")
+        _read_until(
+            screen,
+            "needs cannot run: The port is taken. It is tried again after longer and longer pauses, up to 300 s.",
+        )
         # Two programs with a guard each; the third rests.
         children = psutil.Process(running.pid).children(recursive=True)
         assert len(children) == 4
