@@ -22,6 +22,9 @@ _DEFAULT_TABLE = 16
 # HashMap.TREEIFY_THRESHOLD.
 _FULL_BUCKET = 8
 
+# `put` makes a tree when it adds to a full bucket, `computeIfAbsent` when it fills one.
+_FULL_COMPUTED = 7
+
 _TOO_FULL = "more than eight keys fall into one bucket of a HashMap, whose order is then not reproduced"
 
 _Key = TypeVar("_Key")
@@ -78,8 +81,6 @@ def in_hash_map(codes: Sequence[int], capacity: int = _DEFAULT_TABLE) -> list[in
 def names_computed(names: Sequence[str], capacity: int) -> list[str]:
     """Names as `new HashMap<>(capacity)` iterates them after `computeIfAbsent` was called for each; repeated ones once.
 
-    Unlike `put` it inserts at the front of a bucket, and lets the table grow only at the next call.
-
     Args:
         names: Names in the order of the calls.
         capacity: The map's initial capacity.
@@ -89,16 +90,7 @@ def names_computed(names: Sequence[str], capacity: int) -> list[str]:
     """
     listed = list(dict.fromkeys(names))
     codes = list(map(string_hash, listed))
-    size = _at_least(capacity)
-    largest = table_size(len(set(names[:-1])), size)
-    while True:
-        of_each = _buckets(codes[: size * 3 // 4 + 1] if size < largest else codes, size)
-        if np.bincount(of_each, minlength=1).max() >= _FULL_BUCKET:  # `computeIfAbsent` makes a tree of one key fewer
-            raise CannotTell(_TOO_FULL)
-        if size == largest:
-            break
-        size *= 2
-    return [listed[at] for at in sorted(range(len(listed)), key=lambda at: (of_each[at], -at))]
+    return [listed[at] for at in in_computed_map(codes, capacity, len(set(names[:-1])))]
 
 
 def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
@@ -114,6 +106,35 @@ def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
     count = len(codes) if listed is None else listed
     capacity = max(int(count / 0.75) + 1, _DEFAULT_TABLE)
     return _in_table(codes, 1 << (capacity - 1).bit_length())
+
+
+def in_computed_map(codes: Sequence[int], capacity: int, largest: int) -> list[int]:
+    """Positions of keys in the iteration order of a map that was filled with `computeIfAbsent` alone.
+
+    That method puts a new key before those of its bucket, enlarges the table at the start of the next call, and turns a
+    bucket of eight keys into a tree.
+
+    Args:
+        codes: Hash codes of distinct keys, in the order in which they came first.
+        capacity: The map's initial capacity.
+        largest: Number of keys before the last call.
+
+    Raises:
+        CannotTell: A bucket became too full, at any size that the table has had.
+    """
+    smaller = _at_least(capacity)
+    size = table_size(largest, smaller)
+    while smaller < size:
+        _buckets(codes[: smaller * 3 // 4 + 1], smaller, _FULL_COMPUTED)
+        smaller *= 2
+    buckets = _buckets(codes[::-1], size, _FULL_COMPUTED)
+    backwards: list[int] = np.argsort(buckets, kind="stable").tolist()
+    return [len(codes) - 1 - position for position in backwards]
+
+
+def capacity_for(keys: int) -> int:
+    """Initial capacity of `AssignorHelpers.newHashMap` (Kafka 4.2 and later) for this many expected keys."""
+    return int((keys + 1) / 0.75 + 1)
 
 
 def in_hash_order(names: Iterable[str]) -> list[str]:
@@ -192,10 +213,10 @@ def _in_table(codes: Codes, size: int) -> list[int]:
     return order
 
 
-def _buckets(codes: Codes, size: int) -> NDArray[np.int64]:
-    """The bucket of each key in a table of this size; refuses full ones."""
+def _buckets(codes: Codes, size: int, most: int = _FULL_BUCKET) -> NDArray[np.int64]:
+    """The bucket of each key in a table of this size; refuses those with more keys than `most`."""
     spread = np.asarray(codes, dtype=np.uint32)
     buckets = ((spread ^ (spread >> 16)) & np.uint32(size - 1)).astype(np.int64)
-    if np.bincount(buckets, minlength=1).max() > _FULL_BUCKET:
+    if np.bincount(buckets, minlength=1).max() > most:
         raise CannotTell(_TOO_FULL)
     return buckets

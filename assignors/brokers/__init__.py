@@ -1,4 +1,4 @@
-"""Exact recomputation of the assignors in Kafka's brokers, for groups of the consumer protocol (KIP-848).
+"""Exact recomputation of the assignors in Kafka's brokers, for consumer groups (KIP-848) and share groups (KIP-932).
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
 
@@ -10,7 +10,7 @@ assign_on_server("server-range", group, "4.0.1")  # {"a": {"AAAA...": range(0, 2
 from __future__ import annotations
 
 from assignors.brokers.model import ServerGroup, ServerMember, ServerTopic, Target, Uuid, uuid_of
-from assignors.brokers.registry import assign_on_server, known_server_strategies
+from assignors.brokers.registry import assign_on_server, known_server_strategies, known_share_strategies
 from assignors.hash_map import member_orders, names_in_hash_order
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Uuid",
     "assign_on_server",
     "known_server_strategies",
+    "known_share_strategies",
     "member_orders",
     "names_in_hash_order",
     "uuid_of",

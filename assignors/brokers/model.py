@@ -1,4 +1,4 @@
-"""The input of a broker's assignor (KIP-848): the group's members, its topics, and each member's previous target.
+"""The input of a broker's assignor (KIP-848, KIP-932): the group's members and topics, and each previous target.
 
 Topics have UUIDs, with the text form, hash code and order of `org.apache.kafka.common.Uuid`.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assignors.exceptions import BadGroup
-from assignors.hash_map import in_hash_order
+from assignors.hash_map import in_hash_map, in_hash_order
 from assignors.model import require_counts, require_once, topics_listed
 
 _LENGTH = 16
@@ -82,10 +82,19 @@ class ServerTopic:
     Attributes:
         topic_id: Uuid as Kafka prints it.
         partitions: Partition count.
+        initialized: Partitions whose state the share group has initialized, which are those that its assignor of Kafka
+            4.1 or newer may assign; None means all. The consumer protocol's assignors have no such set.
     """
 
     topic_id: str
     partitions: int
+    initialized: tuple[int, ...] | None = None
+
+    def assignable(self) -> Sequence[int]:
+        """Partitions that the assignor of a share group may assign, ascending."""
+        if self.initialized is None:
+            return range(self.partitions)
+        return sorted({number for number in self.initialized if 0 <= number < self.partitions})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +183,16 @@ class ServerGroup:
         """Members as the coordinator's HashMap iterates them; raises CannotTell if we cannot follow that order."""
         by_id = {member.member_id: member for member in self.members}
         return [by_id[member_id] for member_id in in_hash_order(by_id)]
+
+    def target_in_map_order(self, member: ServerMember) -> list[tuple[Uuid, int]]:
+        """Topics of a member's target and their places in it, as its HashMap iterates them (`Assignment.fromRecord`).
+
+        Raises:
+            CannotTell: We cannot follow that order.
+        """
+        uuids = [self.uuids[topic_id] for topic_id, _ in member.target]
+        order = in_hash_map([uuid.code for uuid in uuids]) if len(uuids) > 1 else range(len(uuids))
+        return [(uuids[at], at) for at in order]
 
     def subscribed(self, member: ServerMember) -> tuple[Uuid, ...]:
         """Ids of a member's existing topics, in its order, once each."""

@@ -1,4 +1,4 @@
-"""The broker's assignors by name and release. A new one needs its own file and one line here.
+"""The broker's assignors by name and release: consumer groups' and share groups'. A new one is a file and a line here.
 
 `uniform`, the default, has one algorithm for equal subscriptions and another for different ones
 (`org.apache.kafka.coordinator.group.assignor.UniformAssignor`).
@@ -12,6 +12,8 @@ from functools import partial
 from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup
 from assignors.brokers.range import cut_ranges, cut_ranges_keeping_the_target
+from assignors.brokers.simple import give_all, hash_and_keep
+from assignors.brokers.simple_balanced import balance_shares
 from assignors.brokers.uniform_heterogeneous import deal_and_balance
 from assignors.brokers.uniform_homogeneous import keep_and_fill
 from assignors.brokers.uniform_sticky import deal_and_move
@@ -35,8 +37,10 @@ def _uniform(of_equal: _Recompute, of_different: _Recompute) -> _Recompute:
     return recompute
 
 
-# By name the behaviours and the first release of each, the newest first.
-_ERAS: dict[str, tuple[tuple[Release, _Recompute], ...]] = {
+_Eras = dict[str, tuple[tuple[Release, _Recompute], ...]]
+"""By name the behaviours and the first release of each, the newest first."""
+
+_OF_CONSUMER_GROUPS: _Eras = {
     "server-range": (
         ((3, 9), cut_ranges),
         ((3, 8), cut_ranges_keeping_the_target),
@@ -48,17 +52,30 @@ _ERAS: dict[str, tuple[tuple[Release, _Recompute], ...]] = {
     ),
 }
 
+_OF_SHARE_GROUPS: _Eras = {
+    "server-simple": (
+        ((4, 2), balance_shares),
+        ((4, 1), hash_and_keep),
+        ((4, 0), give_all),
+    ),
+}
+
 
 def known_server_strategies() -> tuple[str, ...]:
-    """Names of the broker's assignors, with the prefix "server-" to distinguish them from the clients'."""
-    return tuple(_ERAS)
+    """Consumer groups' assignors by name, with the prefix "server-" to distinguish them from the clients'."""
+    return tuple(_OF_CONSUMER_GROUPS)
+
+
+def known_share_strategies() -> tuple[str, ...]:
+    """As `known_server_strategies`, for share groups (KIP-932)."""
+    return tuple(_OF_SHARE_GROUPS)
 
 
 def assign_on_server(strategy: str, group: ServerGroup, release: Library | str | None = None) -> Assignment:
     """Recompute the target assignment that a group coordinator computed.
 
     Args:
-        strategy: "server-uniform" or "server-range".
+        strategy: "server-uniform" or "server-range"; "server-simple" for a share group.
         group: Members with their previous targets, and topics, at the decision.
         release: The broker's release, as a value or as text ("4.0.1"); None means the newest.
 
@@ -72,9 +89,10 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
             limit (`assignors.context`).
         LeaderWouldFail: The assignor throws on this input, so it did not compute a target from it.
     """
-    eras = _ERAS.get(strategy)
+    known = _OF_CONSUMER_GROUPS | _OF_SHARE_GROUPS
+    eras = known.get(strategy)
     if eras is None:
-        message = f"Server strategy {strategy!r} is not known: use one of {', '.join(_ERAS)}."
+        message = f"Server strategy {strategy!r} is not known: use one of {', '.join(known)}."
         raise UnknownStrategy(message)
     broker = parse_library(release) if isinstance(release, str) else release or Library(JAVA)
     if broker.name != JAVA:
@@ -84,5 +102,6 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
         if broker.release is None or broker.release >= since:
             spend(group.least_work)
             return recompute(group)
-    reason = "the consumer protocol's assignors before 3.8 (early access) are not recomputed"
+    first = ".".join(map(str, eras[-1][0]))
+    reason = f"{strategy.removeprefix('server-')!r} of brokers before {first} is not recomputed"
     raise CannotTell(reason)

@@ -13,9 +13,9 @@ from itertools import accumulate, chain
 import numpy as np
 
 from assignors.assignment import Assignment, Partitions
-from assignors.brokers.model import ServerGroup, ServerMember
+from assignors.brokers.model import ServerGroup
 from assignors.exceptions import LeaderWouldFail
-from assignors.hash_map import in_hash_map, in_hash_set
+from assignors.hash_map import in_hash_set
 
 _Piece = tuple[str, Sequence[int]]
 
@@ -49,7 +49,8 @@ def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
     for position, member in enumerate(order):
         member_id, extra = member.member_id, extras > 0
         lack = quota + extra
-        for topic_id, at in _in_map_order(group, member):
+        for uuid, at in group.target_in_map_order(member):
+            topic_id = uuid.text
             if topic_id not in distinct:
                 continue
             partitions = member.target[at][1]
@@ -96,13 +97,6 @@ def _unassigned(group: ServerGroup, topics: Sequence[str]) -> tuple[list[_Piece]
         rest.append((topic_id, left))
         distinct[topic_id] = of_topic.size - len(left) == size
     return rest, distinct
-
-
-def _in_map_order(group: ServerGroup, member: ServerMember) -> list[tuple[str, int]]:
-    """Topics of a member's target and their places in it, as its HashMap iterates them (`Assignment.fromRecord`)."""
-    uuids = [group.uuids[topic_id] for topic_id, _ in member.target]
-    order = in_hash_map([uuid.code for uuid in uuids]) if len(uuids) > 1 else range(len(uuids))
-    return [(uuids[at].text, at) for at in order]
 
 
 def _fill(

@@ -30,6 +30,10 @@ _RULES: Final = {
     "server-uniform": (
         "The broker's uniform lets members keep their previous target as far as the balance allows, and deals the rest."
     ),
+    "server-simple": (
+        "The broker's simple gives a partition as many members as it takes for each member to have one; members keep "
+        "their previous target as far as the balance allows."
+    ),
     "rocketmq:AVG": "AVG cuts the queues, in order, into one block per client; the first get what is left over.",
     "rocketmq:AVG_BY_CIRCLE": "AVG_BY_CIRCLE deals the queues, in order, to the clients in turn, like cards.",
     "rocketmq:CONFIG": "CONFIG gives every client the queues that its code was configured with.",

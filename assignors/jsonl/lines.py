@@ -129,21 +129,22 @@ class ClientLine(Struct, kw_only=True, omit_defaults=True):
         }
 
 
-class TopicOfBroker(Struct):
-    """A topic of the broker's metadata."""
+class TopicOfBroker(Struct, omit_defaults=True):
+    """A topic of the broker's metadata; of a share group with the partitions that the group has initialized."""
 
     id: str
     partitions: int
+    initialized: tuple[int, ...] | None = None
 
 
 class MemberOfBroker(_Member, kw_only=True):
-    """A member of a group of the consumer protocol, with its previous target."""
+    """A member of a consumer or share group, with its previous target."""
 
     target: tuple[tuple[str, tuple[int, ...]], ...] | None = ()
 
 
 class ServerLine(Struct, kw_only=True, omit_defaults=True):
-    """A group of the consumer protocol; `library` is the broker's release."""
+    """A consumer or share group; `library` is the broker's release."""
 
     strategy: str = ""
     library: str | None = None
@@ -157,7 +158,7 @@ class ServerLine(Struct, kw_only=True, omit_defaults=True):
                 ServerMember(member_id, of.topics, of.target or (), of.group_instance_id, of.rack or None)
                 for member_id, of in self.members.items()
             ),
-            {name: ServerTopic(topic.id, topic.partitions) for name, topic in self.topics.items()},
+            {name: ServerTopic(of.id, of.partitions, of.initialized) for name, of in self.topics.items()},
         )
 
 
@@ -252,7 +253,7 @@ def write_server_line(strategy: str, group: ServerGroup, release: str) -> dict[s
     """The line of a group with a broker-side assignor.
 
     Args:
-        strategy: "server-uniform" or "server-range".
+        strategy: "server-uniform", "server-range" or "server-simple".
         group: Members with their previous targets, and topics.
         release: The broker's release, such as "4.0.1".
     """
@@ -265,7 +266,9 @@ def write_server_line(strategy: str, group: ServerGroup, release: str) -> dict[s
         )
         for member in group.members
     }
-    topics = {name: TopicOfBroker(topic.topic_id, topic.partitions) for name, topic in group.topics.items()}
+    topics = {
+        name: TopicOfBroker(topic.topic_id, topic.partitions, topic.initialized) for name, topic in group.topics.items()
+    }
     return _written(ServerLine(strategy=strategy, library=release, topics=topics, members=members))
 
 

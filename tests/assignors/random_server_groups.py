@@ -85,6 +85,21 @@ def next_epoch(random: Random, group: ServerGroup, targets: dict[str, Target]) -
     return ServerGroup(tuple(members), topics)
 
 
+def as_share_group(random: Random, group: ServerGroup) -> ServerGroup:
+    """The group with topics of which a share group has initialized all, some or no partitions."""
+
+    def initialized(count: int) -> tuple[int, ...] | None:
+        if random.random() < 0.7:
+            return None
+        return tuple(number for number in range(count) if random.random() < 0.8)
+
+    topics = {
+        name: ServerTopic(topic.topic_id, topic.partitions, initialized(topic.partitions))
+        for name, topic in group.topics.items()
+    }
+    return ServerGroup(group.members, topics)
+
+
 def _made_up(random: Random, group: ServerGroup) -> ServerGroup:
     """The group with invented targets: partitions with two owners, beyond the count, of unknown topics."""
     ids = [topic.topic_id for topic in group.topics.values()]

@@ -9,6 +9,7 @@ import pytest
 from assignors import CannotTell
 from assignors.clients.sticky.different import _in_hash_order
 from assignors.hash_map import (
+    in_computed_map,
     in_hash_map,
     in_hash_order,
     in_hash_set,
@@ -31,6 +32,18 @@ def test_a_map_is_walked_by_buckets_and_a_set_has_the_size_of_what_it_is_made_of
     assert in_hash_map([16, *range(12)])[-1] == 0
     assert in_hash_set([16, *range(11)])[-1] == 0
     assert names_in_hash_order(["b", "a"]) == ["a", "b"]
+
+
+def test_computed_keys_come_first_in_their_bucket_and_the_table_grows_a_call_later() -> None:
+    codes = [16, 0, 32, *range(1, 11)]
+
+    walked = [[codes[at] for at in in_computed_map(codes, 16, before)] for before in (12, 13)]
+
+    assert walked[0] == [32, 0, 16, *range(1, 11)]
+    # Another call, for a key that is there already, doubles the table.
+    assert walked[1] == [32, 0, *range(1, 11), 16]
+    with pytest.raises(CannotTell, match="one bucket"):
+        in_computed_map([16 * number for number in range(8)], 16, 7)
 
 
 def test_many_keys_are_in_the_order_of_their_buckets() -> None:

@@ -16,17 +16,19 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 
 /**
- * Runs the assignors of Kafka's brokers (KIP-848), one case per line in, one answer per line out, in order.
+ * Runs the assignors of Kafka's brokers (KIP-848, KIP-932), one case per line in, one answer per line out, in order.
  *
  * Runs on the class path of one kafka-group-coordinator release (3.8 or newer); compiled once for all of them
  * (java_classes.py). An empty line is answered with an empty line after the output is flushed, so that answers can
@@ -34,7 +36,8 @@ import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
  * Names are "x" and the hex of their UTF-16 code units, "-" is null, topic ids are as Kafka prints them. A line is
  *
  *   strategy TAB topics TAB members
- *   topics:   name ":" id ":" count of existing topics, joined by ";"
+ *   topics:   name ":" id ":" count ":" initialized of existing topics, joined by ";"; initialized is "-" for all
+ *             partitions, or their numbers by "+": those that a share group may be assigned (since 4.1)
  *   members:  id ":" instance ":" names by "," ":" target, joined by ";"; target as id "=" partitions by "+", by ","
  *
  * The input is built as in the coordinator (TargetAssignmentBuilder, Assignment.fromRecord, ModernGroup, TopicIds),
@@ -71,11 +74,15 @@ public final class ServerAssignorRunner {
     private static String answer(String[] fields) throws Exception {
         Map<String, Uuid> ids = new LinkedHashMap<>();
         Map<Uuid, Integer> counts = new HashMap<>();
+        Map<Uuid, Set<Integer>> assignable = new HashMap<>();
         for (String topic : split(fields[1], ";")) {
             String[] parts = topic.split(":", -1);
             Uuid id = Uuid.fromString(parts[1]);
             ids.put(text(parts[0]), id);
             counts.put(id, Integer.parseInt(parts[2]));
+            assignable.put(id, parts[3].equals("-")
+                ? IntStream.range(0, Integer.parseInt(parts[2])).boxed().collect(Collectors.toSet())
+                : Set.copyOf(numbers(parts[3])));
         }
         Map<String, Object> members = new HashMap<>();
         Map<String, Integer> subscribers = new HashMap<>();
@@ -97,9 +104,11 @@ public final class ServerAssignorRunner {
         SubscriptionType type = subscribers.values().stream().allMatch(count -> count == members.size())
             ? SubscriptionType.HOMOGENEOUS
             : SubscriptionType.HETEROGENEOUS;
+        boolean shares = fields[0].equals("server-simple");
         GroupSpec spec = (GroupSpec) (SPEC.getParameterCount() == 3
             ? SPEC.newInstance(java.util.Collections.unmodifiableMap(members), type, inverted)
-            : SPEC.newInstance(java.util.Collections.unmodifiableMap(members), type, inverted, Optional.empty()));
+            : SPEC.newInstance(java.util.Collections.unmodifiableMap(members), type, inverted,
+                shares ? Optional.of(assignable) : Optional.empty()));
         SubscribedTopicDescriber describer = new SubscribedTopicDescriber() {
             @Override
             public int numPartitions(Uuid topic) {
@@ -111,9 +120,7 @@ public final class ServerAssignorRunner {
                 return Set.of();
             }
         };
-        GroupAssignment result = fields[0].equals("server-range")
-            ? new RangeAssignor().assign(spec, describer)
-            : new UniformAssignor().assign(spec, describer);
+        GroupAssignment result = assignor(fields[0]).assign(spec, describer);
         StringBuilder answer = new StringBuilder();
         for (Map.Entry<String, MemberAssignment> member : result.members().entrySet()) {
             answer.append(answer.length() == 0 ? "" : ";").append(hex(member.getKey())).append(":");
@@ -125,6 +132,16 @@ public final class ServerAssignorRunner {
             }
         }
         return answer.toString();
+    }
+
+    private static PartitionAssignor assignor(String strategy) throws Exception {
+        return switch (strategy) {
+            case "server-range" -> new RangeAssignor();
+            case "server-uniform" -> new UniformAssignor();
+            // 3.8, which this is compiled against, does not have it.
+            default -> (PartitionAssignor) Class.forName("org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
+                .getConstructor().newInstance();
+        };
     }
 
     /** Like the coordinator's TopicIds: names without a topic count in the size and are skipped otherwise. */

@@ -1,15 +1,19 @@
-"""The assignors of Kafka's brokers (KIP-848) of several releases, called in batches: one JVM per release."""
+"""The assignors of Kafka's brokers (KIP-848, KIP-932) of several releases, called in batches: one JVM per release."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import starmap
 
-from assignors.brokers import ServerGroup, ServerMember, Target
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic, Target
 from tests.oracle.java_runner import JavaRunner, hexed, joined, unhexed
 
-__all__ = ["RELEASES", "ServerCase", "Servers", "Thrown"]
+__all__ = ["RELEASES", "SHARE_RELEASES", "ServerCase", "Servers", "Thrown"]
 
 RELEASES = ("3.8.1", "3.9.1", "4.0.0", "4.0.1", "4.4.0")
+
+SHARE_RELEASES = ("4.0.1", "4.1.1", "4.2.0", "4.4.0")
+"""Those at which the assignor of share groups changed, and the newest."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,13 @@ class Servers(JavaRunner):
 
 
 def _line(case: ServerCase) -> str:
-    topics = ";".join(f"{hexed(name)}:{topic.topic_id}:{topic.partitions}" for name, topic in case.group.topics.items())
+    topics = ";".join(starmap(_listed, case.group.topics.items()))
     return f"{case.strategy}\t{topics}\t{';'.join(map(_member, case.group.members))}"
+
+
+def _listed(name: str, topic: ServerTopic) -> str:
+    initialized = "-" if topic.initialized is None else "+".join(map(str, topic.initialized))
+    return f"{hexed(name)}:{topic.topic_id}:{topic.partitions}:{initialized}"
 
 
 def _member(member: ServerMember) -> str:

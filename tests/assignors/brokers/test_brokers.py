@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from itertools import product
 from random import Random
 from typing import Any
@@ -28,33 +27,9 @@ from assignors.brokers import (
     assign_on_server,
 )
 from assignors.jsonl import assign_line
+from tests.assignors.brokers.small_groups import T, U, assigned, group, topic_id
 from tests.assignors.random_server_groups import random_server_group
 from tests.examples import examples
-
-
-def topic_id(number: int) -> str:
-    return urlsafe_b64encode(number.to_bytes(16, "big")).rstrip(b"=").decode()
-
-
-T, U = topic_id(1), topic_id(2)
-
-
-def group(members: dict[str, Any], **counts: int) -> ServerGroup:
-    """Members as {id: names} or {id: (names, {topic id: partitions})}; topics t and u with ids T and U."""
-    made = []
-    for member_id, told in members.items():
-        names, target = told if isinstance(told, tuple) else (told, {})
-        made.append(ServerMember(member_id, tuple(names.split()), tuple(target.items())))
-    return ServerGroup(
-        tuple(made), {name: ServerTopic({"t": T, "u": U}[name], count) for name, count in counts.items()}
-    )
-
-
-def assigned(strategy: str, of: ServerGroup, release: str | None = None) -> dict[str, dict[str, list[int]]]:
-    return {
-        member_id: {name: sorted(partitions) for name, partitions in topics.items()}
-        for member_id, topics in assign_on_server(strategy, of, release).items()
-    }
 
 
 def test_a_topic_is_balanced_again_after_a_later_one_has_changed_the_members() -> None:
