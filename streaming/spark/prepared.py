@@ -1,9 +1,10 @@
-"""A home of Spark in which a session on this machine starts in two thirds of the processor time.
+"""A home of Spark in which a session on this machine starts in two thirds of the processor time, and without a shell.
 
-Two things are different in it. There is an archive of the classes that the JVM of a job loads (class data sharing);
-a JVM takes one only where no folder with files is on its class path, so the configuration is named in another way
-than by Spark's folder for it. And `pyspark.zip` is missing: Python finds no bytecode in it, and each of a job's eight
-Python processes would compile the same modules again, where the installed pyspark has them compiled.
+Three things are different in it. `bin/spark-submit` is a program of ours (`_spark_submit.py`). There is an archive of
+the classes that the JVM of a job loads (class data sharing); a JVM takes one only where no folder with files is on its
+class path, so the configuration is named in another way than by Spark's folder for it. And `pyspark.zip` is missing:
+Python finds no bytecode in it, and each of a job's eight Python processes would compile the same modules again, where
+the installed pyspark has them compiled.
 
 The JVM itself refuses an archive that was made by another Java or with other jars.
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +26,10 @@ from streaming.places import cache_folder, shipped
 
 __all__ = ["class_archive", "use_prepared_home"]
 
-_LINKED = ("bin", "jars")
+_SUBMIT = Path(__file__).with_name("_spark_submit.py")
+
+# Linux takes the first line of a program up to this length, and ends a path at a space.
+_LONGEST_INTERPRETER = 240
 
 _CHOSEN = (
     *("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS"),
@@ -53,9 +59,12 @@ def use_prepared_home(*, writes_archive: Path | None = None) -> None:
         archive = f"ArchiveClassesAtExit={writes_archive}"
     try:
         (folder / "conf").mkdir(parents=True, exist_ok=True)
-        for name in _LINKED:
+        (folder / "bin").mkdir(exist_ok=True)
+        for place, target in _links():
             with suppress(FileExistsError):
-                (folder / name).symlink_to(_spark() / name)
+                (folder / place).symlink_to(target)
+        if not (folder / "bin" / "spark-submit").exists():
+            _write_submit(folder / "bin" / "spark-submit")
     except OSError:
         return  # no place to write: Spark starts as it is installed
     options = (f"-XX:{archive}", *_QUIET, f"-Dlog4j2.configurationFile={shipped('log4j2.properties')}")
@@ -65,6 +74,25 @@ def use_prepared_home(*, writes_archive: Path | None = None) -> None:
         "SPARK_SUBMIT_OPTS": shlex.join(options),
         "PYSPARK_SUBMIT_ARGS": shlex.join(["--properties-file", str(shipped("spark-defaults.conf")), "pyspark-shell"]),
     }
+
+
+def _links() -> Iterator[tuple[str, Path]]:
+    yield "jars", _spark() / "jars"
+    for script in (_spark() / "bin").iterdir():
+        # Spark's own way to submit has another name here.
+        yield f"bin/{script.name}" if script.name != "spark-submit" else "bin/spark-submit.sh", script
+
+
+def _write_submit(path: Path) -> None:
+    """Write our way to start a session's JVM, whole or not at all: several processes may do so at once."""
+    if " " in sys.executable or len(sys.executable) > _LONGEST_INTERPRETER:
+        with suppress(FileExistsError):
+            path.symlink_to(_spark() / "bin" / "spark-submit")
+        return
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_text(f"#!{sys.executable} -I\n{_SUBMIT.read_text('utf-8')}", "utf-8")
+    part.chmod(0o755)
+    part.replace(path)
 
 
 def class_archive() -> Path:
@@ -79,7 +107,7 @@ def class_archive() -> Path:
 def _folder() -> Path:
     # (Times in seconds, as the JVM compares them: the layers of an image have no fractions.)
     jars = sorted((jar.name, jar.stat().st_size, int(jar.stat().st_mtime)) for jar in (_spark() / "jars").iterdir())
-    made_for = f"{find_java().resolve()} {_spark()} {jars}"
+    made_for = f"{find_java().resolve()} {sys.executable} {_spark()} {jars} {_SUBMIT.read_text('utf-8')}"
     return cache_folder() / f"spark-{hashlib.sha256(made_for.encode()).hexdigest()[:12]}"
 
 

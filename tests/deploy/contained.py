@@ -2,9 +2,9 @@
 
     unshare --mount --uts --propagation private python contained.py VOLUME INSTALLED PROGRAM [ARGUMENT ...]
 
-The machine has a name that nobody resolves. `/tmp` is a new and empty volume, VOLUME another one. INSTALLED and this
-Python are seen where they were, even below `/tmp` or the home of root, of which nothing else is seen. The process
-becomes the program, so a signal reaches it. Standard library only.
+No shell runs. The machine has a name that nobody resolves. `/tmp` is a new and empty volume, VOLUME another one.
+INSTALLED and this Python are seen where they were, even below `/tmp` or the home of root, of which nothing else is
+seen. The process becomes the program, so a signal reaches it. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ USER = "65534"
 
 # What a container gets from its engine, devices and shared memory among it.
 _OF_ENGINE = ("/dev", "/proc", "/sys")
+
+_SHELLS = ("/bin/sh", "/bin/bash", "/bin/dash")
 
 # Flags of mount(2).
 _READ_ONLY, _REMOUNT, _BIND = 1, 32, 4096
@@ -39,6 +41,8 @@ def main() -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         _mount(f"/proc/self/fd/{descriptor}", folder, _BIND)
         os.close(descriptor)
+    for shell in {str(Path(name).resolve()) for name in _SHELLS if Path(name).exists()}:
+        _mount("/bin/false", shell, _BIND)
     places = [line.split()[1] for line in Path("/proc/self/mounts").read_text("utf-8").splitlines()]
     for place in dict.fromkeys(places):
         # (What was mounted below /tmp and home before is covered.)

@@ -179,7 +179,7 @@ def volume(tmp_path: Path) -> Path:
 @pytest.mark.timeout(900)
 @pytest.mark.xdist_group("installed")
 @pytest.mark.turn(1)
-def test_a_user_without_rights_and_home_gets_rows_where_only_the_volumes_can_be_written(
+def test_a_user_without_rights_home_and_shell_gets_rows_where_only_the_volumes_can_be_written(
     installed: Installed, cache: Path, volume: Path, bootstrap: str, unique: str
 ) -> None:
     _commit(bootstrap, unique, f"{unique}-group")

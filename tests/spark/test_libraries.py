@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,11 @@ from rich.console import Console
 from streaming.config import load_settings
 from streaming.exceptions import SetupError
 from streaming.jars import classpath, jars_of
+from streaming.java import find_java
 from streaming.job.class_archive import begin_to_write
 from streaming.maintain import maintain
 from streaming.spark import class_archive, use_prepared_home
+from streaming.spark._spark_submit import command_of
 from streaming.spark.libraries import as_s3a, jars_for, s3a_settings, settings_for
 from tests.maintain.build import new_lake
 
@@ -209,3 +212,36 @@ def test_the_written_archive_is_one_that_the_jvm_of_a_session_takes(environment:
     os.environ["SPARK_SUBMIT_OPTS"] += f" -Xshare:on -Xlog:class+load:file={loaded}"
     subprocess.run([Path(os.environ["SPARK_HOME"]) / "bin" / "spark-submit", "--version"], check=True, timeout=120)
     assert "org.apache.spark.deploy.SparkSubmit source: shared objects file (top)" in loaded.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"spark.driver.memory": "777m"},
+        {"spark.driver.extraClassPath": "/a/b.jar", "spark.driver.extraJavaOptions": "-Done=1 -Dtwo='2 3'"},
+    ],
+)
+@pytest.mark.usefixtures("environment")
+def test_a_session_starts_with_the_very_command_that_sparks_launcher_gives(asked: dict[str, str]) -> None:
+    os.environ["JAVA_HOME"] = str(find_java().resolve().parents[1])
+    use_prepared_home()
+    arguments = [word for name, value in asked.items() for word in ("--conf", f"{name}={value}")]
+    arguments += shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+    launcher = ["-cp", f"{os.environ['SPARK_HOME']}/jars/*", "org.apache.spark.launcher.Main"]
+    told = subprocess.run(
+        [find_java(), *launcher, "org.apache.spark.deploy.SparkSubmit", *arguments],
+        env=os.environ | {"SPARK_SCALA_VERSION": "2.13"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert command_of(arguments) == [word for word in told.stdout.replace("\n", "").split("\0") if word]
+
+
+@pytest.mark.usefixtures("environment")
+def test_whatever_is_no_session_is_started_by_sparks_own_script() -> None:
+    use_prepared_home()
+    submit = Path(os.environ["SPARK_HOME"]) / "bin" / "spark-submit"
+    told = subprocess.run([submit, "--version"], capture_output=True, text=True, check=True, timeout=120)
+    assert f"version {pyspark.__version__}" in told.stderr
