@@ -10,32 +10,30 @@ from streaming.tables.schema import ALL_TABLES, Column, Table
 # A column that means the same in this many tables is explained once.
 _MANY = 3
 
+# A table that shares this many further columns with an earlier one refers to it: those of history by hour and by day.
+_ALIKE = 10
+
 _HEAD = """\
 # The tables
 
 <!-- Written by `python -m streaming.tables.describe > docs/tables.md`; a test compares the two. -->
 
-Every table is a Delta table, a folder of its name in the lake. Rows are only appended, never changed, so a
-query can ask what the tables said at any time. (The tables of history, by hour and day, and
-those of advice are the exception: what gets late rows is computed again, see [history.md](history.md).)
+Every table is a Delta table, a folder of its name in the lake. Rows are only appended, never changed, but for the
+tables of [history](history.md) and advice, which are computed again after late rows.
 
-- **`<table>_current`** is the newest row of each key, without keys that have ended (`ended`). It is a view, not a
-  folder: `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark
-  accepts, too; `evenkeel tables --ddl` registers it ([lake.md](lake.md#in-a-catalog)). Most questions are about the
-  present and belong there.
+- **`<table>_current`** is the newest row of each key, without keys that have ended (`ended`). It is a view:
+  `LakeReader` (`streaming.tables`) has it in DuckDB, `streaming.tables.VIEWS` holds its SQL, also for Spark, and
+  `evenkeel tables --ddl` registers it ([lake.md](lake.md#in-a-catalog)).
 - **All tables exist**, with all columns, from the job's first start on; those without rows yet are empty. Queries with
   `:parameters` need [a setting](lake.md#spark) in a Spark that has Delta's extension.
 - **Times** are UTC. `record_time` is the timestamp of the record in Kafka's log, `round_time` the broker's clock when
-  the round was opened. The job writes no time of its own machine, so after two hours of downtime it writes the rows
-  that it would have written then. (`alerts` and `alert_deliveries` have the alerter's clock where their columns say
-  so.)
+  the round was opened. The job writes no time of its own machine.
 - **A change is a row, and so is a heartbeat** (ten minutes by default) in `lag` and `group_health`. Between two
   rows of a key, no round showed a change; counters (`commits`) come with the next row. `rounds` shows whether there
   were rounds in between at all.
 - **NULL** means that a value is not known or does not exist; each column says which.
 - **`event_date`** partitions a table: a query over a time span should also filter by day.
-- Readers need no feature of Delta beyond version 1 of the reader protocol: deletion vectors, column mapping and v2
-  checkpoints stay off.
+- Readers need no feature of Delta beyond version 1 of the reader protocol.
 """
 
 _PROPERTIES = """\
@@ -44,8 +42,7 @@ _PROPERTIES = """\
 Days further back than a table keeps them are deleted as a whole, once their history is there
 ([how to keep more or less](operations.md#maintenance)). What lives has a row in the last days: `lag`, `group_health`,
 `member_load` and `topics` repeat theirs at a heartbeat, `members` and `open_transactions` once a day
-(`repeat`). The Delta properties are set when a table is created. A reader that has opened a version of a table can read
-it for at least `delta.deletedFileRetentionDuration`.
+(`repeat`). A reader that has opened a version of a table can read it for at least `delta.deletedFileRetentionDuration`.
 """
 
 
@@ -68,6 +65,11 @@ def _section(table: Table, shared: list[Column]) -> str:
     own = [column for column in table.columns if column not in shared]
     others = tuple(column.name for column in table.columns if column in shared)
     elsewhere = f" [Of many tables](#columns-of-many-tables): {_names(others)}." if others else ""
+    for earlier in ALL_TABLES[: ALL_TABLES.index(table)]:
+        alike = tuple(column.name for column in own if column in earlier.columns)
+        if len(alike) >= _ALIKE:
+            elsewhere += f" As in [{earlier.name}](#{earlier.name}): {_names(alike)}."
+            own = [column for column in own if column not in earlier.columns]
     closing = "; a row with `ended` ends its key" if table.closes else ""
     newest = (
         f" The newest by {_names(table.newest_by)} is in `{table.name}_current`{closing}." if table.newest_by else ""
