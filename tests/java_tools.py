@@ -106,6 +106,17 @@ def describe_share_group(bootstrap: str, group: str) -> tuple[str, dict[str, tup
     return state, members
 
 
+def share_group_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], tuple[int | None, int | None]]:
+    """Return start offset and lag by topic and partition from `kafka-share-groups --describe`; for plain names only.
+
+    Raises:
+        JavaToolError: The tool failed.
+    """
+    asked = [_SHARE_GROUPS, "--bootstrap-server", bootstrap, "--describe", "--group", group, "--offsets"]
+    rows = _below_header(run_java(asked))
+    return {(topic, int(number)): (_number(start), _number(lag)) for _, topic, number, start, lag in rows}
+
+
 def _below_header(text: str) -> list[list[str]]:
     rows = [line.split() for line in text.splitlines() if line.strip()]
     return rows[1:]

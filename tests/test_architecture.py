@@ -69,6 +69,7 @@ ROOMS = {
     "streaming.rocketmq": room("msgspec"),
     "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
+    "streaming.share_state": room("", "streaming.offsets_log"),
     "streaming.record_batches": room("kafka numpy zstandard", "streaming.exceptions streaming.offsets_log"),
     "streaming.bus": room(
         "msgspec obstore zstandard", "streaming.exceptions streaming.record_batches streaming.stores"
@@ -89,8 +90,8 @@ ROOMS = {
     "streaming.probe": room(
         "kafka msgspec tenacity",
         "streaming.bus streaming.config streaming.events streaming.exceptions streaming.health streaming.lifecycle "
-        "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.stores "
-        "streaming.terminal streaming.times",
+        "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.share_state "
+        "streaming.stores streaming.terminal streaming.times",
     ),
     "streaming.history": room("pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb msgspec pyarrow rich", "streaming.tables streaming.terminal"),
@@ -188,6 +189,7 @@ PURE = (
     "streaming.log_health",
     "streaming.offsets_log",
     "streaming.rocketmq",
+    "streaming.share_state",
 )
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 

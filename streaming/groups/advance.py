@@ -41,6 +41,7 @@ from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
 from streaming.groups.rows import MemberRow, Rows
 from streaming.groups.seen.take_in import process_seen
 from streaming.groups.share.kind import SHARE_GROUPS
+from streaming.groups.share.progress import note_deliveries
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
 from streaming.groups.streams.kind import STREAMS_GROUPS
 from streaming.records import (
@@ -154,6 +155,7 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
     if _is_another_day(state, context):
         _repeat_members(state, live.standing_members(state, context), observation, context)
     owners, rules = _owners(state, live), live.lag_rules(observation)
+    note_deliveries(state, observation, context.config)
     note_commits(state, observation, owners)
     totals = lag_rows(state, observation, context, passed, rounds, owners, rules)
     write_health(state, observation, context, totals, live, owners)

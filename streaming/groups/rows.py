@@ -212,6 +212,12 @@ class LagRow(_OfGroup, frozen=True, array_like=True, gc=False):
     oldest_unread_reason: str | None
     produced_per_second: float | None
     consumed_per_second: float | None
+    done_records: int | None = None
+    archived_records: int | None = None
+    released_records: int | None = None
+    delivery_count_max: int | None = None
+    given_up_records: int | None = None
+    rejected_records: int | None = None
 
 
 class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):

@@ -20,6 +20,7 @@ from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, LeaderEpochs, RecordColumns, rows_at
+from streaming.offsets_log.codec.record_decoder import DecodedRecord, RecordDecoder
 from streaming.offsets_log.codec.record_types import (
     RECORD_TYPES,
     LogRecord,
@@ -29,7 +30,7 @@ from streaming.offsets_log.codec.record_types import (
 )
 from streaming.offsets_log.codec.wire import printed
 from streaming.offsets_log.fold.partition import Compactor
-from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows
+from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.offsets_log.log_cleaning import CompactedStretches, StretchEnd
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Bytes",
     "CompactedStretches",
     "Compactor",
+    "DecodedRecord",
     "GroupKey",
     "Ints",
     "LeaderEpochs",
@@ -48,6 +50,7 @@ __all__ = [
     "OffsetKey",
     "OtherKey",
     "RecordColumns",
+    "RecordDecoder",
     "Rejected",
     "StretchEnd",
     "UnknownKey",
@@ -66,4 +69,5 @@ __all__ = [
     "printed",
     "rows_at",
     "seen_member",
+    "unknown_type",
 ]

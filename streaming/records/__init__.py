@@ -112,6 +112,7 @@ from streaming.records.rounds import (
     RoundOpened,
     rest_interval_ms,
 )
+from streaming.records.share import BROKERS, STATE_LOG, SeenShares, SharePartition
 from streaming.records.unreadable import (
     KINDS,
     LONGEST_REASON,
@@ -130,6 +131,7 @@ __all__ = [
     "ADMIN",
     "ANSWERS",
     "BROADCASTING",
+    "BROKERS",
     "CLUSTERING",
     "CONSUMER",
     "CURRENT_TYPES",
@@ -159,6 +161,7 @@ __all__ = [
     "ROUNDS_KEY",
     "SHARE",
     "SILENT_INTERVALS",
+    "STATE_LOG",
     "STREAMS",
     "TARGET_TYPES",
     "TIMEOUT",
@@ -207,6 +210,8 @@ __all__ = [
     "SeenCommits",
     "SeenConsumer",
     "SeenMember",
+    "SeenShares",
+    "SharePartition",
     "StreamsTopology",
     "SubscriptionSeen",
     "TargetAssignment",

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from streaming.records.membership import Seen
+from streaming.records.share import SeenShares
 
 
 class Configured(msgspec.Struct, frozen=True, array_like=True):
@@ -144,6 +145,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         seen: What the round saw of the group where its log is not read; then `log_partition` is -1 and `log_position`
             the round's number. None where the log is read.
         configured: What the settings say of the group; None where they say nothing.
+        shares: The deliveries of a share group; None for any other group, and where they are not known in this round.
     """
 
     round: int
@@ -166,6 +168,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     rested_until: int = -1
     seen: Seen | None = None
     configured: Configured | None = None
+    shares: SeenShares | None = None
 
     @property
     def elapsed_time(self) -> int:

@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from streaming.records.unreadable import CountedRecords, QuarantinedRecord
+
 LOG: Final = "log"
 """Source of groups that are read from the offsets log."""
 
@@ -156,6 +158,9 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
         source: Where its groups were read from: `LOG`, `ADMIN` or `ROCKETMQ`.
         known_brokers: RocketMQ: for how long no name server has listed a broker, in elapsed time, ms, by its name; 0
             for those that one lists. Groups of a broker that is missing are not gone. None for Kafka.
+        share_log: How far each partition of `__share_group_state` was read; empty where it is not read.
+        unreadable: Its records since the round before that could not be decoded: some of them, and a count of the
+            others.
     """
 
     v: int
@@ -179,13 +184,15 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     brokers: Brokers | None = None
     source: str = LOG
     known_brokers: dict[str, int] | None = None
+    share_log: tuple[int, ...] = ()
+    unreadable: tuple[QuarantinedRecord | CountedRecords, ...] = ()
 
     @property
     def tells_news(self) -> bool:
         """Whether something moved, as far as the record shows: of groups, brokers, or what holds the log back."""
         brokers = self.brokers or Brokers(())
         since = [broker.since for broker in (*brokers.up, *brokers.gone)]
-        return self.events != self.resting or bool(self.holds) or self.time in since
+        return self.events != self.resting or bool(self.holds) or bool(self.unreadable) or self.time in since
 
 
 Round = RoundOpened | RoundClosed

@@ -96,7 +96,7 @@ class OffsetEvents(NamedTuple):
             self.left_behind[topic] += 1
         elif subscribed:
             # A round with unknown lag still has the commits.
-            below = max(known.trend.high, known.trend.committed) - known.committed
+            below = max(known.trend.high, known.trend.committed) - known.position
             if below > 0:
                 self.rewound.setdefault(topic, {})[partition] = below
 

@@ -16,7 +16,15 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from streaming.groups.context import Context
 from streaming.groups.lag.oldest_unread import Unread
-from streaming.groups.lag.state import MARKER, WINDOW, PartitionState, add_round, longest_wait, skip_round
+from streaming.groups.lag.state import (
+    MARKER,
+    WINDOW,
+    PartitionState,
+    ShareProgress,
+    add_round,
+    longest_wait,
+    skip_round,
+)
 from streaming.groups.rows import MOST, LagRow, split
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
@@ -219,7 +227,7 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
         skip_round(state.trend)
         return
     commits = state.sampled_commits > 0
-    add_round(state.trend, state.rhythm, state.committed, measured.lag, measured.end, passed, rounds, commits=commits)
+    add_round(state.trend, state.rhythm, state.position, measured.lag, measured.end, passed, rounds, commits=commits)
     state.sampled_commits = 0
 
 
@@ -256,9 +264,21 @@ def lag_status(state: PartitionState, measured: Measured) -> LagStatus:
             grown, arrived = trend.left - trend.run_lag, trend.end - trend.run_end
             if grown * (trend.run - 1) > _GROWN_ROUNDS * arrived:
                 return "falling_behind"
-    if lag and trend.high > state.committed:
+    if lag and trend.high > state.position:
         return "rewound"
     return "ok"
+
+
+_NO_DELIVERIES: Final = (None,) * 6
+
+
+def _deliveries(share: ShareProgress) -> tuple[int | None, ...]:
+    """The columns that only share groups have; resets what is counted for the next row."""
+    counts = share.counted_since >= 0
+    told = share.done_told, share.archived, share.released, share.deliveries
+    counted = (share.given_up, share.rejected) if counts else (None, None)
+    share.given_up = share.rejected = 0
+    return *[value if value >= 0 else None for value in told], *counted
 
 
 def row(
@@ -315,6 +335,7 @@ def row(
         unread.reason,
         rates[0],
         rates[1],
+        *(_NO_DELIVERIES if state.share is None else _deliveries(state.share)),
     )
     state.commits = 0
     state.rewound_by = 0

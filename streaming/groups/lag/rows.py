@@ -13,6 +13,7 @@ from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.lag.totals import Totals
 from streaming.groups.load.rates import end_window, is_doubtful, rates_of, void
 from streaming.groups.rows import split
+from streaming.groups.share.progress import apply_done, first_not_done, not_before
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, TopicObservation
 
@@ -151,9 +152,11 @@ class _Round:
                 and known.of_topic is None
                 and (seen is None or partition < exist)
             ):
-                lost = lag.lost_below(known.committed, known.start)
+                lost = lag.lost_below(known.position, known.start)
                 if lost:
                     self._totals.events.lost.setdefault(topic, {})[partition] = lost
+            if known.share is not None:
+                apply_done(known, known.share, measured)
             lag.sample(known, measured, self._passed, self._rounds)
             status = lag.lag_status(known, measured)
             if status in offset_events.TELLING:
@@ -190,7 +193,11 @@ class _Round:
             # What the rounds before have seen stays true.
             known.marks = oldest_unread.marks_before(known, self._before, self._rested)
             return oldest_unread.UNKNOWN
-        first = known.committed if start is None or start < known.committed else start
+        first, is_exact = known.committed, True
+        if known.share is not None:
+            first, is_exact = first_not_done(known, known.share, measured)
+        if start is not None and start > first:
+            first, is_exact = start, known.share is None or is_exact
         if known.committed < 0 or known.of_topic is not None or first >= end:
             known.marks, known.fresh = [], 0
             return oldest_unread.UNKNOWN
@@ -215,6 +222,8 @@ class _Round:
             )
         if measured.lag is None:
             return oldest_unread.UNKNOWN
+        if not is_exact:
+            return not_before(unread)
         if measured.lag > MARKER:
             return unread
         return oldest_unread.PERHAPS_A_MARKER
@@ -246,7 +255,8 @@ class _Round:
             reason,
             subscribed,
         )
-        if known.row != says or known.commits or known.offset_deleted or known.row_at <= self._old:
+        is_news = known.share is not None and known.share.is_news()
+        if known.row != says or is_news or known.commits or known.offset_deleted or known.row_at <= self._old:
             if not self._begins:
                 of_log, of_commits = is_doubtful(known, measured.end)
                 if of_commits:

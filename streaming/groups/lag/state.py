@@ -238,6 +238,56 @@ class RoundTimes(NamedTuple):
     closed: int
 
 
+class ShareProgress(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
+    """What a share group has done behind the start offset of a partition (`share/progress.py`).
+
+    Attributes:
+        done: Records behind the start offset that are done, as far as they count for the position.
+        done_told: Their number, as the newest round told it; -1 where it did not.
+        lag: Lag as the broker told it; -1 where `done` tells it.
+        first: First offset that is not done; -1 when unknown.
+        front: The same, or the start offset where it is unknown.
+        archived: Records from the start offset on that will not be delivered again; -1 when unknown.
+        released: Those that came back after a delivery; -1 when unknown.
+        deliveries: How often the one that came back most often has been delivered; -1 when unknown.
+        counted_since: Names the beginning of what `archivals` counts; -1 before the first.
+        archivals: Records archived since then, by the number of their deliveries.
+        given_up: Records archived since the last row of `lag`, with as many deliveries as the group allows.
+        rejected: The others archived since then.
+        given_up_in_round: Those given up since a finding has counted them.
+        given_up_shown: How many the finding shows.
+        given_up_at: Elapsed time at the newest round that found some, ms.
+        stands_since: Elapsed time at the first round that saw `front` where it is, with members; -1 before the first.
+        row: The values of the last row that cause a new row when they change.
+    """
+
+    done: int = 0
+    done_told: int = -1
+    lag: int = -1
+    first: int = -1
+    front: int = -1
+    archived: int = -1
+    released: int = -1
+    deliveries: int = -1
+    counted_since: int = -1
+    archivals: tuple[tuple[int, int], ...] = ()
+    given_up: int = 0
+    rejected: int = 0
+    given_up_in_round: int = 0
+    given_up_shown: int = 0
+    given_up_at: int = -1
+    stands_since: int = -1
+    row: tuple[int, ...] = ()
+
+    def is_news(self) -> bool:
+        """Whether a row has to tell something of it."""
+        says = self.done_told, self.lag, self.archived, self.released, self.deliveries
+        if says == self.row and not self.given_up and not self.rejected:
+            return False
+        self.row = says
+        return True
+
+
 class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """One partition as the group consumes it.
 
@@ -258,6 +308,7 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
         marks: High watermarks of rounds with their times (`oldest_unread.py`); empty while the partition is not behind.
         fresh: Number of marks added since they were thinned out.
         unreadable: The newest commit cannot be decoded: `committed` is of an earlier one.
+        share: What a share group has done behind `committed`, its start offset; None for any other group.
     """
 
     committed: int = -1
@@ -275,6 +326,14 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
     marks: list[int] = []
     fresh: int = 0
     unreadable: bool = False
+    share: ShareProgress | None = None
+
+    @property
+    def position(self) -> int:
+        """The committed offset, or the start offset of a share group and what is done behind it."""
+        if self.share is None:
+            return self.committed
+        return self.committed + self.share.done
 
     def forget_rounds(self) -> None:
         """Drop the trend, because earlier rounds showed another topic, or because records are missing."""

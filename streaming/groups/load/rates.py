@@ -155,7 +155,7 @@ def is_doubtful(known: PartitionState, end: int | None) -> tuple[bool, bool]:
     """
     before = known.row[1] if known.row is not None else None
     log = end is None or (before is not None and end < before)
-    is_cut = known.committed >= 0 and known.start - known.committed > MARKER
+    is_cut = known.committed >= 0 and known.start - known.position > MARKER
     return log, log or is_cut or known.rewound_by > 0 or known.offset_deleted or known.unreadable
 
 
@@ -176,7 +176,7 @@ def _committed(known: PartitionState | None, seen: TopicObservation) -> int:
     # A commit names its topic; whether it is the one that this round shows is settled only when lag is judged.
     is_of_it = known.of_topic is None or (known.of_topic and seen.topic_id in {None, known.of_topic})
     if is_of_it:
-        return known.committed
+        return known.position if known.committed >= 0 else _NONE
     return _VOID
 
 

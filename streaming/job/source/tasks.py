@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
 from pyspark.sql.datasource import InputPartition
 
 from streaming.events import UnknownType
@@ -15,6 +16,7 @@ from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
 from streaming.records import (
     ROUNDS_KEY,
     ClosedRound,
+    CountedRecords,
     LogGap,
     PartitionInput,
     Window,
@@ -173,7 +175,20 @@ def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -
             unreadable.reject(record, void.reason)
     inputs: list[PartitionInput] = [gap] if gap else []
     rows.extend(rows_of(partition_key(topic, 0), inputs + unreadable.inputs()))
+    for place, told in _told_unreadable(batch).items():
+        rows.extend(rows_of(partition_key(*place), told))
     return rows
+
+
+def _told_unreadable(batch: Batch) -> dict[tuple[str, int], list[PartitionInput]]:
+    """Records of other topics that the probe could not decode, by topic and partition."""
+    found: dict[tuple[str, int], list[PartitionInput]] = {}
+    for taken in batch.rounds:
+        window = Window(taken.round, taken.elapsed // DAY_MS)
+        for told in taken.closed.unreadable:
+            record = told.sample if isinstance(told, CountedRecords) else told
+            found.setdefault((record.topic, record.partition), []).append(replace(told, window=window))
+    return found
 
 
 def window_ends(offsets_topic: str, rounds_topic: str, end: Positions) -> list[tuple[str, bytes]]:

@@ -110,9 +110,9 @@ def parse_message(text: str) -> _Message:
     return msgspec.json.decode("\n".join(lines), type=_Message)
 
 
-def record_schemas() -> dict[int, RecordSchema]:
-    """Every schema of the folder by key type; tests compare them with the classes of every release of Kafka."""
-    texts = {path.name: path.read_text("utf-8") for path in files(_FOLDER).iterdir() if path.name.endswith(".json")}
+def record_schemas(folder: str = _FOLDER) -> dict[int, RecordSchema]:
+    """Every schema of a folder by key type; tests compare them with the classes of every release of Kafka."""
+    texts = {path.name: path.read_text("utf-8") for path in files(folder).iterdir() if path.name.endswith(".json")}
     names = [file.removesuffix("Key.json") for file in texts if file.endswith("Key.json")]
     schemas = [parse_schema(name, texts[f"{name}Key.json"], texts.get(f"{name}Value.json")) for name in names]
     return {schema.key_type: schema for schema in sorted(schemas, key=lambda schema: schema.key_type)}

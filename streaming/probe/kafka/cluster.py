@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from streaming.config import Filters
 from streaming.lifecycle import room_log
 from streaming.offsets_log import partition_for
@@ -30,9 +32,11 @@ from streaming.probe.kafka.requests import (
     OffsetKind,
     PartitionRequests,
     Refused,
+    ShareSettings,
     TopicMetadata,
 )
 from streaming.probe.kafka.retention import RetentionKey, Retentions
+from streaming.probe.kafka.share_groups import ShareGroups, StateTail
 from streaming.probe.kafka.timestamps import Timestamps
 from streaming.records import TopicObservation, TopicRetention
 from streaming.terminal import visible
@@ -107,8 +111,9 @@ class KafkaCluster:
         *,
         reads_log: bool = True,
         tail: LogTail | None = None,
+        share_tail: StateTail | None = None,
     ) -> None:
-        """Watch through an open `KafkaAdminClient`, which stays the caller's to close, as the tail of the log does.
+        """Watch through an open `KafkaAdminClient`, which stays the caller's to close, as the tails of the logs do.
 
         `watches_topic` says which topics are watched for themselves, whether or not a group reads them; None for none.
         Without `reads_log` the offsets log is not asked for, and each round asks for membership and committed offsets.
@@ -124,7 +129,9 @@ class KafkaCluster:
         self._retentions: Retentions[TopicRetention] = Retentions(heartbeat_ms / 1000)
         self._offsets_retention: Retentions[int] = Retentions(heartbeat_ms / 1000)
         self._timestamps = Timestamps(interval_ms)
+        self._share_settings: Retentions[ShareSettings] = Retentions(heartbeat_ms / 1000)
         self._followed = FollowedGroups(tail)
+        self._shares = ShareGroups(self._ask_topics, self._ask_groups, self._ask_partitions, share_tail)
         self._topic_metadata: Mapping[str, TopicMetadata] = {}
         self._cluster_topics: ClusterTopics | None = None
         if watches_topic is not None:
@@ -243,7 +250,11 @@ class KafkaCluster:
         self._followed.follow(state, groups, deadline)
         descriptions = self._descriptions(groups, memory, deadline)
         committed = self._committed(groups, deadline)
+        shares = self._shares.observe(
+            groups.values(), lambda names: self._settings_of(names, deadline), memory.share_log, time, deadline
+        )
         of_commits = {name: found.topics for name, found in committed.items()}
+        of_commits |= {name: frozenset(seen.topics) for name, seen in shares.groups.items()}
         topics_of = topics_of_groups(groups, descriptions, of_commits, memory, self._filters)
         topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
         early = self._followed.early(self._timestamps.first_ends)
@@ -253,10 +264,13 @@ class KafkaCluster:
             topics_of,
             descriptions,
             topics,
-            {name: found.mark for name, found in committed.items()},
+            {name: found.mark for name, found in committed.items()}
+            | {name: hash(msgspec.msgpack.encode(seen)) for name, seen in shares.groups.items()},
             self._timestamps.unread_timestamps(early, topics, time),
             {} if self.reads_log else seen_groups(groups, descriptions, committed),
             self._followed.calm(topics) if self.reads_log else (),
+            shares.groups,
+            shares.log,
         )
 
     def ask_timestamps(self, deadline: Deadline) -> None:
@@ -307,6 +321,19 @@ class KafkaCluster:
         lacking = "Without the right DescribeConfigs on the cluster offset expiry is unknown."
         self._renew(self._offsets_retention, [_BROKERS], ask, "how long brokers keep offsets", lacking, deadline)
         return self._offsets_retention.of(_BROKERS)
+
+    def _settings_of(self, groups: Sequence[str], deadline: Deadline) -> dict[str, ShareSettings]:
+        """How share groups deliver, each asked once per heartbeat, as far as it is known."""
+
+        def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, ShareSettings | Refused | None]:
+            answers = self._ask_topics.share_settings([name for name, _ in due], brief)
+            return {key: answers[key[0]] for key in due if key[0] in answers}
+
+        keys = [(group, None) for group in groups]
+        lacking = "Without the right DescribeConfigs on groups it stays open how long share groups lock records."
+        self._renew(self._share_settings, keys, ask, "how share groups deliver", lacking, deadline)
+        found = {group: self._share_settings.of((group, None)) for group in groups}
+        return {group: settings for group, settings in found.items() if settings is not None}
 
     def _renew(
         self,

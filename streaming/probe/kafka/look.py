@@ -8,7 +8,7 @@ from typing import Final
 
 from streaming.probe.kafka.holds import BlockedPartition
 from streaming.probe.kafka.seen import GroupMembers, SeenGroup
-from streaming.records import Configured, TopicObservation, UnreadTimestamp
+from streaming.records import Configured, SeenShares, TopicObservation, UnreadTimestamp
 
 EMPTY: Final = "Empty"
 """State of a group without members, in Kafka's words."""
@@ -89,11 +89,14 @@ class GroupsSeen:
         topics_of_groups: Topics to report per group, sorted.
         descriptions: Per group that was described.
         topics: Per topic, without the timestamps of any group; a topic that we may not see is missing.
-        committed: Hash of each group's committed offsets; a group whose offsets we may not see is missing.
+        committed: Hash of each group's committed offsets, or deliveries; a group whose offsets we may not see is
+            missing.
         unread: Timestamps of the oldest unread records by group, topic and partition, as far as they are known.
         seen: Membership and committed offsets, in a round that does not read the log; empty in every other.
         calm: Groups with members, all known, that have read all there is, and of whose members the log has told nothing
             since the round before.
+        shares: Deliveries of share groups, as far as they are known in this round.
+        share_log: How far each partition of `__share_group_state` was read; empty where it is not read.
     """
 
     groups: Mapping[str, ListedGroup]
@@ -104,3 +107,5 @@ class GroupsSeen:
     unread: Mapping[str, Mapping[str, dict[int, UnreadTimestamp]]] = field(default_factory=dict)
     seen: Mapping[str, SeenGroup] = field(default_factory=dict)
     calm: Collection[str] = ()
+    shares: Mapping[str, SeenShares] = field(default_factory=dict)
+    share_log: tuple[int, ...] = ()

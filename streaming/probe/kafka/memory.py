@@ -42,6 +42,7 @@ class Memory:
         brokers: The brokers; None before the first.
         outdated: How many rounds in a row had an older answer about them; each probe counts from 0.
         time: Time of that round, ms; -1 before the first.
+        share_log: How far it has read each partition of `__share_group_state`; empty where it did not.
     """
 
     topics: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class Memory:
     brokers: Brokers | None = None
     outdated: int = 0
     time: int = -1
+    share_log: tuple[int, ...] = ()
 
 
 def topics_of_groups(
@@ -108,6 +110,7 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
         unread,
         turns or TopicTurns(),
         time=head.time,
+        share_log=look.share_log,
     )
 
 
@@ -179,4 +182,5 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
         source=closed.source,
         brokers=closed.brokers,
         time=closed.time,
+        share_log=closed.share_log,
     )

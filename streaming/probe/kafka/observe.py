@@ -24,6 +24,7 @@ from streaming.records import (
     ADMIN,
     LONGEST_READER,
     MOST_READERS,
+    SHARE,
     ClusterTopicObservation,
     GroupObservation,
     Seen,
@@ -83,8 +84,10 @@ def _unknown_readers(look: GroupsSeen, memory: Memory) -> str | None:
     """Why groups may read topics that this round does not know of; None when it knows all topics of all groups."""
     found = None
     for name, group in look.groups.items():
-        if group.group_type == "share":
-            return "share_groups"
+        if group.group_type == SHARE:
+            if name not in look.committed:
+                return "share_groups"
+            continue
         description = look.descriptions.get(name)
         if name not in look.committed or not (group.state == EMPTY or _is_known(description, name in memory.topics)):
             found = "undescribed"
@@ -164,6 +167,7 @@ def round_events(
             rested_until=until,
             seen=None if seen is None else _seen(seen, group, memory),
             configured=head.configured(group),
+            shares=look.shares.get(group),
         )
         (resting if idle else others).append(event)
     return resting + others

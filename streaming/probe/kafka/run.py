@@ -30,6 +30,7 @@ from streaming.probe.kafka.look import RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.observe import cluster_topic_events, round_events, seen_round
 from streaming.probe.kafka.requests import Metadata
+from streaming.probe.kafka.share_groups import StateTail
 from streaming.probe.kafka.source import Source, choose, is_readable
 from streaming.probe.readback import remember
 from streaming.probe.rounds_probe import ObservedRound, RoundsProbe
@@ -52,6 +53,7 @@ class Probe(RoundsProbe[Memory]):
         self._admin: Any = None
         self._cluster: KafkaCluster | None = None
         self._log_tail: LogTail | None = None
+        self._share_tail: StateTail | None = None
         self._source: Source | None = None
         self._log = OffsetsLogView((), Metadata(None, (), False, {}))
 
@@ -64,9 +66,10 @@ class Probe(RoundsProbe[Memory]):
 
     def _close(self) -> None:
         admin, self._admin, self._cluster = self._admin, None, None
-        tail, self._log_tail = self._log_tail, None
-        if tail is not None:
-            tail.close()
+        tails, self._log_tail, self._share_tail = (self._log_tail, self._share_tail), None, None
+        for tail in tails:
+            if tail is not None:
+                tail.close()
         if admin is not None:
             admin.close()
 
@@ -83,6 +86,7 @@ class Probe(RoundsProbe[Memory]):
             if self._source.name == LOG:
                 connect = partial(open_reader, settings.kafka)
                 self._log_tail = LogTail(settings.job.offsets_topic, connect, settings.filters.watches_group)
+                self._share_tail = StateTail(connect)
             self._cluster = KafkaCluster(
                 self._admin,
                 settings.job.offsets_topic,
@@ -92,6 +96,7 @@ class Probe(RoundsProbe[Memory]):
                 settings.watches_cluster_topic if settings.probe.cluster_topics else None,
                 reads_log=self._source.name == LOG,
                 tail=self._log_tail,
+                share_tail=self._share_tail,
             )
         # The leaders of the offsets log are requested before the round opens: they say nothing about any group, and
         # without a log there is no round.
@@ -145,9 +150,13 @@ class Probe(RoundsProbe[Memory]):
             "offsets_retention_minutes": cluster.offsets_retention(log, deadline),
             "source": LOG if cluster.reads_log else ADMIN,
             "brokers": brokers,
+            "share_log": look.share_log,
+            "unreadable": self._share_tail.unreadable if self._share_tail is not None else (),
         }
         return ObservedRound([*cluster_topic_events(head, asked, ended, look, memory), *events], after, closing)
 
     def _follow_up(self, deadline: Deadline) -> None:
         assert self._cluster is not None  # noqa: S101  (it has observed)
+        if self._share_tail is not None:
+            self._share_tail.forget_unreadable()
         self._cluster.ask_timestamps(deadline)

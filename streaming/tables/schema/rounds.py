@@ -45,7 +45,9 @@ LAG: Final = observed(
         ROUND_DATE,
         Column("ended", BOOLEAN, "Last row of this partition: its committed offset is gone, or the group is"),
         Column(
-            "committed_offset", LONG, "Last committed offset below the round's log position; NULL when there is none"
+            "committed_offset",
+            LONG,
+            "Last committed offset below the round's log position; NULL when there is none. Of a share group its start offset, below which all records are done",
         ),
         Column("high_watermark", LONG, "High watermark; NULL when the probe could not read it"),
         Column("last_stable_offset", LONG, "Last stable offset; NULL when the probe could not read it"),
@@ -53,7 +55,7 @@ LAG: Final = observed(
         Column(
             "lag",
             LONG,
-            "Offsets that can still be read: high_watermark minus committed_offset, or minus log_start_offset where that is higher; at least 0, NULL with a reason",
+            "Offsets that can still be read: high_watermark minus committed_offset, or minus log_start_offset where that is higher; of a share group minus done_records, too; at least 0, NULL with a reason",
         ),
         Column("lag_read_committed", LONG, "The same up to last_stable_offset; NULL with a reason"),
         Column(
@@ -66,7 +68,7 @@ LAG: Final = observed(
         Column(
             "reason",
             STRING,
-            "Why lag is NULL: no_commit, kept_by_members (RocketMQ, BROADCASTING), commits_not_told (RocketMQ), high_watermark_unknown, offsets_blocked, commit_unreadable (see quarantine), topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit is of an earlier topic), ended",
+            "Why lag is NULL: no_commit, kept_by_members (RocketMQ, BROADCASTING), commits_not_told (RocketMQ), deliveries_not_told (share groups), high_watermark_unknown, offsets_blocked, commit_unreadable (see quarantine), topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit is of an earlier topic), ended",
         ),
         Column(
             "commits",
@@ -104,7 +106,7 @@ LAG: Final = observed(
         Column(
             "oldest_unread_reason",
             STRING,
-            "Why a bound is NULL: nothing_unread, one_offset (perhaps a transaction marker), lag_unknown (see reason), before_rounds (older than the rounds kept for this partition, and timestamps do not tell), uncertain_time (the round's time has jumped; the next round tells)",
+            "Why a bound is NULL: nothing_unread, one_offset (perhaps a transaction marker), lag_unknown (see reason), before_rounds (older than the rounds kept for this partition, and timestamps do not tell), done_not_told (share groups, where only start offset and lag are told), uncertain_time (the round's time has jumped; the next round tells)",
         ),
         Column(
             "produced_per_second",
@@ -114,8 +116,34 @@ LAG: Final = observed(
         Column(
             "consumed_per_second",
             DOUBLE,
-            "Growth of committed_offset per second in the same window. NULL also where it went back, was deleted or first set, or records below log_start_offset were never read",
+            "Growth of committed_offset per second in the same window, for a share group plus that of done_records. NULL also where it went back, was deleted or first set, or records below log_start_offset were never read",
         ),
+        Column(
+            "done_records",
+            LONG,
+            "Share group: records from committed_offset (its start offset) on that are acknowledged or archived, as the brokers count them; NULL for any other group, and where only start offset and lag are told",
+        ),
+        Column(
+            "archived_records",
+            LONG,
+            "Share group: those of them that are archived: rejected, given up, or no records (aborted, compacted, a marker). NULL likewise, and so are the next columns",
+        ),
+        Column(
+            "released_records",
+            LONG,
+            "Share group: records that came back after a delivery, released or because the lock ran out, and may be delivered again. What members have acquired is in the memory of the partition's leader and not known",
+        ),
+        Column(
+            "delivery_count_max",
+            INT,
+            "How often the record of released_records that came back most often has been delivered; 0 where none came back",
+        ),
+        Column(
+            "given_up_records",
+            LONG,
+            "Records archived since the previous row after as many deliveries as the group allows; 0 also where the limit is not known",
+        ),
+        Column("rejected_records", LONG, "The other records archived since the previous row"),
     ),
     key=("cluster", "group_id", "topic", "broker", "partition"),
 )
@@ -155,7 +183,7 @@ GROUP_HEALTH: Final = observed(
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, stuck_rebalance, idle_members, never_committed, not_subscribed, no_such_partition, unexplained_assignment, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
+            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, stuck_rebalance, idle_members, never_committed, redelivering, stuck_deliveries, records_given_up, not_subscribed, no_such_partition, unexplained_assignment, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),

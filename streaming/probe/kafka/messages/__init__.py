@@ -1,14 +1,20 @@
 """Messages of Kafka's protocol that kafka-python 3.0.12 has no schema for; it builds the classes from JSON files.
 
 Source of the layouts: KIP-848, `ConsumerGroupDescribeRequest.json` and `…Response.json` of Kafka 4.3.1 (API key 69,
-version 1 since 4.0). Remove when kafka-python has them.
+version 1 since 4.0); KIP-932 and KIP-1226, `DescribeShareGroupOffsets…` (API key 90, version 1 since 4.2). Remove when
+kafka-python has them.
 """
 
 from __future__ import annotations
 
 from kafka.protocol.api_message import ApiMessage
 
-__all__ = ["ConsumerGroupDescribeRequest", "ConsumerGroupDescribeResponse"]
+__all__ = [
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
+    "DescribeShareGroupOffsetsRequest",
+    "DescribeShareGroupOffsetsResponse",
+]
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=__name__):  # type: ignore[misc, call-arg]  # no types
@@ -16,4 +22,12 @@ class ConsumerGroupDescribeRequest(ApiMessage, load_json=__name__):  # type: ign
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=__name__):  # type: ignore[misc, call-arg]  # no types
+    """Its answer."""
+
+
+class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=__name__):  # type: ignore[misc, call-arg]  # no types
+    """Asks a coordinator for the start offsets and lag of share groups; null topics stand for all of a group's."""
+
+
+class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=__name__):  # type: ignore[misc, call-arg]  # no types
     """Its answer."""

@@ -11,6 +11,10 @@ broker and p partitions of their topics on a broker:
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
                                                            all three only of groups that the log does not tell: in the
                                                            first round, and as `followed.py` says; without the log each
+    DescribeShareGroupOffsets  Σ ceil(g / GROUPS_PER_REQUEST)  of the share groups that `__share_group_state` does not
+                                                           tell, or whose topics have no names yet
+    Metadata, ListOffsets  1, Ls                           where there are share groups: of that topic, with Ls brokers
+                                                           that lead its partitions
     DescribeConfigs  ceil(t / CONFIGS_PER_REQUEST)         t topics, each once per heartbeat, at most TOPICS_A_ROUND
     DescribeConfigs  B                                     once per heartbeat
     ListOffsets    Σ ceil(q / TIMESTAMPS_PER_REQUEST)  after the round, while records that were there before the first
@@ -31,9 +35,15 @@ are no longer listed (at most a DescribeGroups per GROUPS_PER_REQUEST and a List
 
 from __future__ import annotations
 
-from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, CommittedOffsets, GroupRequests
+from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, CommittedOffsets, GroupRequests, ShareOffset
 from streaming.probe.kafka.requests.partitions import FirstFrom, OffsetKind, PartitionRequests
-from streaming.probe.kafka.requests.topics import Metadata, MetadataRequests, Refused, TopicMetadata
+from streaming.probe.kafka.requests.topics import (
+    Metadata,
+    MetadataRequests,
+    Refused,
+    ShareSettings,
+    TopicMetadata,
+)
 
 __all__ = [
     "GROUPS_PER_REQUEST",
@@ -45,5 +55,7 @@ __all__ = [
     "OffsetKind",
     "PartitionRequests",
     "Refused",
+    "ShareOffset",
+    "ShareSettings",
     "TopicMetadata",
 ]

@@ -1,20 +1,24 @@
-"""Requests to coordinators about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch."""
+"""Requests to coordinators about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch.
+
+And DescribeShareGroupOffsets for share groups.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from streaming.offsets_log import printed
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.look import ListedGroup
-from streaming.probe.kafka.messages import ConsumerGroupDescribeRequest
-from streaming.probe.kafka.requests.topics import GROUP_FORBIDDEN, Refused, demand, refusal_of_group
+from streaming.probe.kafka.messages import ConsumerGroupDescribeRequest, DescribeShareGroupOffsetsRequest
+from streaming.probe.kafka.requests.topics import GROUP_FORBIDDEN, OK, Refused, demand, refusal_of_group
 
 GROUPS_PER_REQUEST = 100
 """An answer holds the members' subscriptions and assignments: some megabytes for 100 groups of 50 members.
@@ -28,6 +32,27 @@ DescribedGroup = Any
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], int]
 """A group's committed offsets, by topic and partition."""
+
+_SHARE_OFFSETS_VERSION: Final = 1
+"""Since 4.2, where share groups left preview; 4.1 told no lag, and had another way to ask for all topics."""
+
+
+class ShareOffset(NamedTuple):
+    """One partition of a share group, as its coordinator tells it.
+
+    Attributes:
+        topic: Topic.
+        topic_id: Kafka's printed topic id; None when unknown.
+        partition: Partition.
+        start: Start offset; -1 while there is none.
+        lag: Records from there to the end that are not done; -1 while there is no start offset.
+    """
+
+    topic: str
+    topic_id: str | None
+    partition: int
+    start: int
+    lag: int
 
 
 class GroupRequests:
@@ -160,6 +185,37 @@ class GroupRequests:
                 found[group.group_id] = _committed(group, places) if refused is None else refused
         return found
 
+    def share_offsets(
+        self, groups: Mapping[str, int], deadline: Deadline
+    ) -> dict[str, tuple[ShareOffset, ...] | Refused]:
+        """Ask coordinators for the start offsets and lag of share groups (KIP-932, KIP-1226).
+
+        Args:
+            groups: Coordinator (node id) per group.
+            deadline: When the round has to be done.
+
+        Returns:
+            Per group those partitions that the coordinator can tell; empty where brokers do not know the request.
+
+        Raises:
+            RoundAbandonedError: A coordinator did not answer or has moved.
+        """
+        request = DescribeShareGroupOffsetsRequest
+        if not groups or not self._connections.knows(request):
+            return {}
+        if self._connections.version(request) < _SHARE_OFFSETS_VERSION:
+            return {}
+        one = request.DescribeShareGroupOffsetsRequestGroup
+        work = [
+            (node, request(groups=[one(group_id=group, topics=None) for group in chunk]))
+            for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
+        ]
+        return {
+            group.group_id: refusal_of_group(group, group.group_id) or _share_offsets(group)
+            for answer in self._connections.ask(work, deadline)
+            for group in answer.groups
+        }
+
     def _committed_one_by_one(
         self, groups: Mapping[str, int], deadline: Deadline
     ) -> dict[str, CommittedOffsets | Refused]:
@@ -179,6 +235,21 @@ def _chunks(groups: Iterable[str]) -> Iterator[list[str]]:
     left = iter(groups)
     while chunk := list(islice(left, GROUPS_PER_REQUEST)):
         yield chunk
+
+
+def _share_offsets(group: Any) -> tuple[ShareOffset, ...]:
+    return tuple(
+        ShareOffset(
+            topic.topic_name,
+            printed(topic.topic_id.bytes) if topic.topic_id else None,
+            partition.partition_index,
+            partition.start_offset,
+            partition.lag,
+        )
+        for topic in group.topics
+        for partition in topic.partitions
+        if partition.error_code == OK
+    )
 
 
 def _committed(group: Any, places: dict[tuple[str, int], tuple[str, int]]) -> CommittedOffsets:

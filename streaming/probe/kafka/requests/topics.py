@@ -75,8 +75,11 @@ CONFIGS_PER_REQUEST = 250
 
 _TOPIC_RESOURCE = 2
 _BROKER_RESOURCE = 4
+_GROUP_RESOURCE = 32
 _RETENTION_KEYS = ("retention.ms", "retention.bytes", "cleanup.policy", "message.timestamp.type")
 _OFFSETS_RETENTION = "offsets.retention.minutes"
+_LOCK, _LIMIT = "share.record.lock.duration.ms", "share.delivery.count.limit"
+_DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 
 # Node id of the leader; None while there is none.
 Leader = int | None
@@ -116,6 +119,15 @@ class Metadata:
     racks: bool
     topics: Mapping[str, TopicMetadata | Refused]
     hosts: Mapping[int, Host] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSettings:
+    """How a share group delivers, as a broker has it in force; as in `SeenShares`."""
+
+    lock_ms: int
+    limit: int
+    dead_letters: str | None
 
 
 class MetadataRequests:
@@ -210,27 +222,52 @@ class MetadataRequests:
             return int(minutes)
         return None
 
+    def share_settings(self, groups: Sequence[str], deadline: Deadline) -> dict[str, ShareSettings | Refused]:
+        """Ask any broker for how share groups deliver (DescribeConfigs).
+
+        Returns:
+            What the settings say, per group. Missing if they cannot be read for another reason than a right.
+
+        Raises:
+            RoundAbandonedError: No answer in time.
+        """
+        chunks = [groups[at : at + CONFIGS_PER_REQUEST] for at in range(0, len(groups), CONFIGS_PER_REQUEST)]
+        keys = (_LOCK, _LIMIT)
+        # Brokers before 4.4 do not know the third.
+        answers = self._configs(_GROUP_RESOURCE, [(None, chunk) for chunk in chunks], keys, deadline, [_DEAD_LETTERS])
+        return {name: one if isinstance(one, Refused) else _share_settings(one) for name, one in answers.items()}
+
     def _configs(
-        self, kind: int, asked: Sequence[tuple[int | None, Sequence[str]]], keys: Sequence[str], deadline: Deadline
+        self,
+        kind: int,
+        asked: Sequence[tuple[int | None, Sequence[str]]],
+        keys: Sequence[str],
+        deadline: Deadline,
+        more: Sequence[str] = (),
     ) -> dict[str, Mapping[str, str] | Refused]:
-        """Ask brokers for some settings of resources of a kind; one that has not all of them is missing."""
+        """Ask brokers for some settings of resources of a kind; one that has not all of `keys` is missing."""
         if not self._connections.knows(DescribeConfigsRequest):
             return {}
         of = DescribeConfigsRequest.DescribeConfigsResource
         work = []
         for node, names in asked:
-            resources = [of(resource_type=kind, resource_name=name, configuration_keys=[*keys]) for name in names]
+            wanted = [*keys, *more]
+            resources = [of(resource_type=kind, resource_name=name, configuration_keys=wanted) for name in names]
             request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
             work.append((node, request))
         found: dict[str, Mapping[str, str] | Refused] = {}
         for answer in self._connections.ask(work, deadline):
             for resource in answer.results:
                 values = {config.name: config.value for config in resource.configs}
-                if resource.error_code in (TOPIC_FORBIDDEN, CLUSTER_FORBIDDEN):
+                if resource.error_code in (TOPIC_FORBIDDEN, CLUSTER_FORBIDDEN, GROUP_FORBIDDEN):
                     found[resource.resource_name] = Refused.FORBIDDEN
                 elif resource.error_code == OK and all(values.get(key) is not None for key in keys):
                     found[resource.resource_name] = values
         return found
+
+
+def _share_settings(values: Mapping[str, str]) -> ShareSettings:
+    return ShareSettings(int(values[_LOCK]), int(values[_LIMIT]), values.get(_DEAD_LETTERS) or None)
 
 
 def _retention(values: Mapping[str, str]) -> TopicRetention:

@@ -1,0 +1,327 @@
+"""What share groups have consumed (KIP-932): from `__share_group_state`, or else from their coordinators.
+
+A round reads that topic from where the one before has ended, and asks coordinators only for groups that it does not
+tell: once for each new topic of a group, because records have ids and no names. A probe that starts reads it from the
+beginning. That is short: brokers delete what later snapshots repeat. Where the topic may not be read, or not now,
+coordinators are asked for start offsets and lag of every share group in each round, and the rest is unknown.
+
+Records are counted that become archived behind the positions of the last closed round, so that a probe that starts
+counts those of the time in between, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka.errors import CorruptRecordError, KafkaError
+
+from streaming.lifecycle import room_log
+from streaming.offsets_log import LogRecord, UnknownKey, UnknownVersion, UnreadableRecords, Windows, unknown_type
+from streaming.probe.deadline import Deadline
+from streaming.probe.kafka.answers import leaders_of
+from streaming.probe.kafka.look import ListedGroup
+from streaming.probe.kafka.requests import (
+    GroupRequests,
+    MetadataRequests,
+    OffsetKind,
+    PartitionRequests,
+    Refused,
+    ShareOffset,
+    ShareSettings,
+    TopicMetadata,
+)
+from streaming.record_batches import (
+    FetchedBatch,
+    Gone,
+    OffsetRange,
+    RangeReader,
+    UnreadableTopicError,
+    unwalkable,
+    walk,
+)
+from streaming.records import (
+    BROKERS,
+    SHARE,
+    STATE_LOG,
+    UNDECODABLE,
+    CountedRecords,
+    QuarantinedRecord,
+    SeenShares,
+    SharePartition,
+)
+from streaming.share_state import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    AVAILABLE,
+    TOPIC,
+    PartitionDeliveries,
+    ShareStates,
+    StateRecord,
+    decode_state,
+)
+
+_LOG = room_log(__name__)
+
+_TOLD_WHOLE: Final = 3
+"""Undecodable records that a closing record has with their bytes, which may be 32 KB each; others are counted."""
+
+Unreadable = QuarantinedRecord | CountedRecords
+
+
+class StateTail:
+    """Follows `__share_group_state`. Not for several threads.
+
+    Attributes:
+        states: What it tells.
+        positions: How far each partition was read.
+    """
+
+    def __init__(self, connect: Callable[[], RangeReader]) -> None:
+        """Read through a reader that is opened when there is something to read."""
+        self.states = ShareStates()
+        self.positions: dict[int, int] = {}
+        self._connect = connect
+        self._reader: RangeReader | None = None
+        self._counted_from: dict[int, int] = {}
+        self._unreadable: dict[int, UnreadableRecords] = {}
+
+    def close(self) -> None:
+        """Close the reader."""
+        if self._reader is not None:
+            self._reader.close()
+
+    def follow(self, ends: Mapping[int, int], before: tuple[int, ...], deadline: Deadline) -> bool:
+        """Read up to these ends.
+
+        Args:
+            ends: By partition, all of them.
+            before: How far the last closed round has read; empty where none has.
+            deadline: Goes on with what is read.
+
+        Returns:
+            Whether everything was read.
+
+        Raises:
+            RoundAbandonedError, StopRequestedError: As `Deadline.remaining`.
+        """
+        if any(end < self.positions.get(partition, 0) for partition, end in ends.items()):
+            # The topic was cut back, or created again: what was read may never have happened.
+            self.states, self.positions = ShareStates(), {}
+        for partition, end in ends.items():
+            if partition not in self._counted_from:
+                self._counted_from[partition] = before[partition] if partition < len(before) else end
+        ranges = [OffsetRange(TOPIC, p, self.positions.get(p, 0), end) for p, end in ends.items()]
+        ranges = [wanted for wanted in ranges if wanted.start < wanted.end]
+        if not ranges:
+            return True
+        deadline.begin()
+        try:
+            if self._reader is None:
+                self._reader = self._connect()
+            for where, item in self._reader.read(ranges):
+                deadline.answered()
+                if isinstance(item, FetchedBatch):
+                    self._apply(where, item)
+                elif isinstance(item, Gone) and not item.before_log:
+                    return False  # the next round sees a lower end
+        except (UnreadableTopicError, KafkaError) as error:
+            _LOG.info("%s could not be followed, so coordinators are asked: %s", TOPIC, error)
+            return False
+        self.positions |= ends
+        return True
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """What could not be decoded since `forget_unreadable`."""
+        found: list[Unreadable] = []
+        for of_partition in self._unreadable.values():
+            whole = 0
+            for item in of_partition.inputs():
+                if isinstance(item, QuarantinedRecord) and whole < _TOLD_WHOLE:
+                    whole += 1
+                    found.append(item)
+                elif isinstance(item, QuarantinedRecord):
+                    found.append(CountedRecords(UNDECODABLE, 1, item.offset, item))
+                elif isinstance(item, CountedRecords):
+                    found.append(item)
+        return tuple(found)
+
+    def forget_unreadable(self) -> None:
+        """A closed round has it."""
+        self._unreadable = {}
+
+    def _apply(self, where: OffsetRange, batch: FetchedBatch) -> None:
+        partition = where.partition
+        counted_from = self._counted_from[partition]
+        try:
+            for record in walk(batch, max(where.start, self.positions.get(partition, 0)), where.end):
+                plain = LogRecord(*record)
+                decoded = decode_state(plain.key, plain.value)
+                if isinstance(decoded, StateRecord):
+                    self.states.apply(decoded, counts=plain.offset >= counted_from)
+                elif plain.offset >= counted_from:
+                    unreadable = self._unreadable_of(partition)
+                    if isinstance(decoded, UnknownKey | UnknownVersion):
+                        unreadable.unknown(plain, *unknown_type(plain))
+                    else:
+                        unreadable.reject(plain, decoded.reason)
+                self.positions[partition] = plain.offset + 1
+        except CorruptRecordError as error:
+            plain, reason = unwalkable(batch, error)
+            if plain.offset >= counted_from:
+                self._unreadable_of(partition).reject(plain, reason)
+            self.positions[partition] = batch.offset + 1
+
+    def _unreadable_of(self, partition: int) -> UnreadableRecords:
+        return self._unreadable.setdefault(partition, UnreadableRecords(partition, Windows(), TOPIC))
+
+
+@dataclass(frozen=True, slots=True)
+class SharesSeen:
+    """What a round saw of share groups.
+
+    Attributes:
+        groups: By group; those that are missing are not known in this round.
+        log: How far each partition of `__share_group_state` was read; empty where it was not.
+    """
+
+    groups: Mapping[str, SeenShares]
+    log: tuple[int, ...] = ()
+
+    def topics_of(self, group: str) -> frozenset[str]:
+        """A group's topics; none where it is not known."""
+        return frozenset(self.groups[group].topics) if group in self.groups else frozenset()
+
+
+class ShareGroups:
+    """The share groups of one cluster: call `observe` once a round. Not for several threads."""
+
+    def __init__(
+        self,
+        topics: MetadataRequests,
+        groups: GroupRequests,
+        partitions: PartitionRequests,
+        tail: StateTail | None,
+    ) -> None:
+        """Ask through these; without a tail only coordinators are asked."""
+        self._ask_topics, self._ask_groups, self._ask_partitions = topics, groups, partitions
+        self._tail = tail
+        self._names: dict[str, str] = {}
+        self._asked: dict[str, frozenset[str]] = {}
+        self._since = -1
+        self._may_read = True
+
+    def observe(
+        self,
+        listed: Iterable[ListedGroup],
+        settings: Callable[[list[str]], Mapping[str, ShareSettings]],
+        before: tuple[int, ...],
+        time: int,
+        deadline: Deadline,
+    ) -> SharesSeen:
+        """Observe all share groups among those that are listed; without one nothing is asked.
+
+        Args:
+            listed: The watched groups.
+            settings: Gives the groups' settings, as far as they are known.
+            before: How far the last closed round has read `__share_group_state`.
+            time: The round's time, ms.
+            deadline: When the round has to be done.
+
+        Raises:
+            RoundAbandonedError: A necessary answer is missing.
+        """
+        nodes = {group.group: group.node for group in listed if group.group_type == SHARE}
+        self._asked = {group: ids for group, ids in self._asked.items() if group in nodes}
+        if not nodes:
+            return SharesSeen({})
+        log = self._follow(before, deadline)
+        self._since = time if self._since < 0 else self._since
+        known = settings(sorted(nodes))
+        states = self._tail.states if log and self._tail is not None else None
+        if states is None:
+            answers = self._ask(nodes, deadline)
+            return SharesSeen({g: _seen(BROKERS, self._since, _told(a), known.get(g)) for g, a in answers.items()})
+        strange = {group: node for group, node in nodes.items() if not self._knows_names(states, group)}
+        self._ask(strange, deadline)
+        self._asked |= {group: frozenset(topic for topic, _ in states.of(group)) for group in strange}
+        found = {
+            group: _seen(STATE_LOG, self._since, _read(states.of(group), self._names), known.get(group))
+            for group in nodes
+        }
+        return SharesSeen(found, log)
+
+    def _follow(self, before: tuple[int, ...], deadline: Deadline) -> tuple[int, ...]:
+        """Read the topic to its end; how far, or () where it cannot be read."""
+        if self._tail is None:
+            return ()
+        topic = self._ask_topics.metadata([TOPIC], deadline).topics.get(TOPIC)
+        if topic is Refused.FORBIDDEN and self._may_read:
+            self._may_read = False
+            _LOG.info("Without the right Read on topic %s only start offsets and lag of share groups are known.", TOPIC)
+        if not isinstance(topic, TopicMetadata):
+            return ()
+        leaders = leaders_of({TOPIC: topic})
+        ends = self._ask_partitions.offsets(OffsetKind.END, leaders, deadline)
+        if len(ends) < len(topic.leaders):
+            return ()
+        if not self._tail.follow({number: end for (_, number), end in ends.items()}, before, deadline):
+            return ()
+        return tuple([ends[TOPIC, number] for number in range(len(topic.leaders))])
+
+    def _knows_names(self, states: ShareStates, group: str) -> bool:
+        ids = frozenset(topic_id for topic_id, _ in states.of(group))
+        # A topic that was deleted has no name any more: its state goes with it, soon.
+        return ids <= self._names.keys() | self._asked.get(group, frozenset())
+
+    def _ask(self, nodes: Mapping[str, int], deadline: Deadline) -> dict[str, tuple[ShareOffset, ...]]:
+        answers = self._ask_groups.share_offsets(nodes, deadline)
+        told = {group: answer for group, answer in answers.items() if not isinstance(answer, Refused)}
+        for topic, topic_id in {(one.topic, one.topic_id) for of_group in told.values() for one in of_group}:
+            # A topic that was created again has its name for itself: the state of the one before goes, soon.
+            if topic_id is not None and self._names.get(topic_id) != topic:
+                self._names = {known: name for known, name in self._names.items() if name != topic}
+                self._names[topic_id] = topic
+        return told
+
+
+def _seen(
+    source: str, since: int, topics: dict[str, tuple[SharePartition, ...]], settings: ShareSettings | None
+) -> SeenShares:
+    if settings is None:
+        return SeenShares(source, since, topics)
+    return SeenShares(source, since, topics, settings.lock_ms, settings.limit, settings.dead_letters)
+
+
+def _told(offsets: Iterable[ShareOffset]) -> dict[str, tuple[SharePartition, ...]]:
+    """Partitions as a coordinator tells them; a topic without a start offset anywhere is told as well."""
+    topics: dict[str, list[SharePartition]] = {}
+    for one in sorted(offsets):
+        topics.setdefault(one.topic, []).append(SharePartition(one.partition, one.start, lag=one.lag))
+    return {topic: tuple(of_topic) for topic, of_topic in topics.items()}
+
+
+def _read(
+    partitions: Mapping[tuple[str, int], PartitionDeliveries], names: Mapping[str, str]
+) -> dict[str, tuple[SharePartition, ...]]:
+    """Partitions as the records have them; those of a topic without a name are left out."""
+    topics: dict[str, list[SharePartition]] = {}
+    for (topic_id, number), known in sorted(partitions.items()):
+        name = names.get(topic_id)
+        if name is not None:
+            topics.setdefault(name, []).append(
+                SharePartition(
+                    number,
+                    known.start,
+                    known.done if known.start >= 0 else -1,
+                    first=known.first,
+                    acknowledged=known.records(ACKNOWLEDGED),
+                    archived=known.records(ARCHIVED),
+                    released=known.records(AVAILABLE),
+                    deliveries=known.deliveries,
+                    archivals=tuple(sorted(known.archived.items())),
+                )
+            )
+    return {topic: tuple(of_topic) for topic, of_topic in topics.items()}

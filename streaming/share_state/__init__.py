@@ -1,0 +1,25 @@
+"""The state of share groups as brokers keep it in `__share_group_state`: bytes to delivery states, record by record.
+
+Bytes in, values out; nothing here knows a Kafka client.
+"""
+
+from __future__ import annotations
+
+from streaming.share_state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, StateBatch, combine
+from streaming.share_state.fold import PartitionDeliveries, ShareStates
+from streaming.share_state.records import DECODER, TOPIC, ShareKey, StateRecord, decode_state
+
+__all__ = [
+    "ACKNOWLEDGED",
+    "ARCHIVED",
+    "AVAILABLE",
+    "DECODER",
+    "TOPIC",
+    "PartitionDeliveries",
+    "ShareKey",
+    "ShareStates",
+    "StateBatch",
+    "StateRecord",
+    "combine",
+    "decode_state",
+]
