@@ -14,6 +14,8 @@ from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds,
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import SeenState
 from streaming.records import (
+    BROKERS,
+    STATE_LOG,
     STREAMS,
     TIMEOUT,
     Compacted,
@@ -26,6 +28,8 @@ from streaming.records import (
     SeenClassic,
     SeenConsumer,
     SeenMember,
+    SeenShares,
+    SharePartition,
     StreamsTopology,
     SubscriptionSeen,
     TargetAssignment,
@@ -339,6 +343,24 @@ def unreadable_targets() -> Life:
     return life
 
 
+def sharing() -> Life:
+    """A share group some of whose records came back, were given up and rejected; one round was told by a coordinator."""
+    topic = make_topic("x", 1, end=20)
+    of_group: dict[str, Any] = {"group_type": "share", "protocol_type": "share"}
+    given_up = SharePartition(0, 4, 3, -1, 5, 2, 1, 2, 3, ((1, 2), (5, 1)))
+    life = Life.after(
+        make_observation(10, topic, shares=SeenShares(STATE_LOG, 1, {"x": (given_up,)}, 30_000, 5), **of_group),
+        make_observation(20, topic, shares=SeenShares(BROKERS, 1, {"x": (SharePartition(0, 4, lag=12),)}), **of_group),
+    )
+    assert life.state is not None
+    share = life.state.partitions["x"][0].share
+    assert share is not None
+    # Between two rounds these are told already: as after a round whose rows are not written yet.
+    share.given_up = share.rejected = share.given_up_in_round = 1
+    share.done_told, share.first, share.archived, share.released, share.deliveries = 3, 5, 1, 2, 3
+    return life
+
+
 STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "behind": ("a leader that did not know the partition count that a round had shown", behind),
     "changing": (
@@ -372,6 +394,7 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
         "a RocketMQ group at rest, whose members filter a topic, with a broker that no server names any more",
         rocketmq_filtered,
     ),
+    "sharing": ("a share group with records that came back, were given up and rejected", sharing),
     "stopping": (
         "a simple group that committed up to 200 and is behind since 211; the time of the newest round has jumped",
         stopping,

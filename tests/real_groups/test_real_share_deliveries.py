@@ -108,13 +108,18 @@ def test_start_offset_lag_and_delivery_states_are_those_of_the_tool_whatever_mem
         rows = at_rest(
             followed,
             group,
-            lambda now: now[0].high_watermark == base[0] + 5
-            and now[1].high_watermark == base[1] + 7
-            and not any(row.lag for row in now.values()),
+            lambda now: (
+                now[0].high_watermark == base[0] + 5
+                and now[1].high_watermark == base[1] + 7
+                and not any(row.lag for row in now.values())
+            ),
         )
         as_the_tool_says(bootstrap, group, followed.lag(group))
         of_group = [row for row in followed.rows[f"g:{group}"].lag if row.partition == 0]
-        assert (sum(row.given_up_records or 0 for row in of_group), sum(row.rejected_records or 0 for row in of_group)) == (1, 1)
+        assert (
+            sum(row.given_up_records or 0 for row in of_group),
+            sum(row.rejected_records or 0 for row in of_group),
+        ) == (1, 1)
         assert rows[0].delivery_count_max == 0
         found = {finding.finding: finding.detail for finding in followed.health(group).findings}
         assert found["records_given_up"] == f"archived after 5 deliveries: {unique} 0 (1 record)"
