@@ -344,7 +344,7 @@ def unreadable_targets() -> Life:
 
 
 def sharing() -> Life:
-    """A share group some of whose records came back, were given up and rejected; one round was told by a coordinator."""
+    """A share group whose records came back, were given up and rejected; a coordinator alone told of the last round."""
     topic = make_topic("x", 1, end=20)
     of_group: dict[str, Any] = {"group_type": "share", "protocol_type": "share"}
     given_up = SharePartition(0, 4, 3, -1, 5, 2, 1, 2, 3, ((1, 2), (5, 1)))

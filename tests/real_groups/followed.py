@@ -58,6 +58,7 @@ class Followed:
         self.rows: dict[str, Rows] = defaultdict(Rows)
         self._config = group_config(settings)
         self._source = SourceSettings.of(settings)
+        self._settings = settings
         self.probe = Probe(settings)
         # With a clock that stands still a batch ends only at a round.
         self._planner = Planner(self._source, kept_readers, lambda: 0.0)
@@ -71,6 +72,11 @@ class Followed:
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.probe.close()
+
+    def restart(self) -> None:
+        """Go on with another probe, which knows what the topics of the one before say."""
+        self.probe.close()
+        self.probe = Probe(self._settings)
 
     def round(self) -> None:
         """Let the probe make a round, and process everything since the previous one.

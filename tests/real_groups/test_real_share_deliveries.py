@@ -1,126 +1,200 @@
-"""Deliveries of real share groups, with members that accept, release, reject, crash and stall, beside Kafka's own tool."""
+"""Deliveries of real share groups, beside Kafka's own tool: members accept, release, reject, crash and stall."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
 
+from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import LagRow
 from streaming.jars import classpath
 from tests.java_tools import share_group_offsets
 from tests.oracle.java_classes import java_command
-from tests.real_groups.followed import Followed
+from tests.real_groups.followed import Followed, until
 from tests.real_groups.party import make_topics
 
-pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
+pytestmark = [pytest.mark.kafka, pytest.mark.nightly, pytest.mark.turn(2)]
 
 _SOURCE = Path(__file__).resolve().parents[1] / "oracle" / "ShareMember.java"
 
+LIMIT = 5
+"""`group.share.delivery.count.limit`, Kafka's default."""
 
-class ShareMember:
-    """A member that does with a record what its value says (`ShareMember.java`)."""
+LOCK_S = 2
 
-    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
-        settings = {"bootstrap.servers": bootstrap, "group.id": group}
-        told = [part for setting in settings.items() for part in setting]
-        self._process = subprocess.Popen(
-            [*java_command(_SOURCE, classpath("broker"), "128m"), topic, *told],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
 
-    def leave(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-
-    def crash(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a broker with short locks."""
+    least, lock = "group.share.min.record.lock.duration.ms", "group.share.record.lock.duration.ms"
+    locks = {least: "1000", lock: str(1000 * LOCK_S)}
+    with EmbeddedBroker(tmp_path_factory.mktemp("quick"), heap="384m", overrides=locks) as broker:
+        yield broker.bootstrap
 
 
 @contextmanager
-def member(bootstrap: str, topic: str, group: str) -> Iterator[ShareMember]:
-    one = ShareMember(bootstrap, topic, group)
-    try:
-        yield one
-    finally:
-        one.crash()
+def member(bootstrap: str, topic: str, group: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A member that does with a record what its value says (`ShareMember.java`); it crashes in the end."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": group}
+    told = [part for setting in settings.items() for part in setting]
+    command = [*java_command(_SOURCE, classpath("broker"), "128m"), topic, *told]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-class Words:
-    """Writes records whose values say what is to be done with them."""
+class World:
+    """A topic whose records' values say what members do with them, and a share group that has begun to read it."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._producer, self._topic = KafkaProducer(bootstrap_servers=bootstrap), topic
+    def __init__(self, bootstrap: str, name: str, followed: Followed, partitions: int = 1) -> None:
+        make_topics(bootstrap, {name: partitions})
+        self.bootstrap, self.topic, self.group, self.partitions = bootstrap, name, f"{name}-share", partitions
+        self.followed = followed
+        self._producer = KafkaProducer(bootstrap_servers=bootstrap)
 
     def say(self, partition: int, *words: str) -> None:
         for word in words:
-            self._producer.send(self._topic, word.encode(), partition=partition)
+            self._producer.send(self.topic, word.encode(), partition=partition)
         self._producer.flush()
 
+    def member(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        return member(self.bootstrap, self.topic, self.group)
 
-def as_the_tool_says(bootstrap: str, group: str, lag: Mapping[tuple[str, int], LagRow]) -> None:
-    """Start offsets and lag of a group at rest."""
-    said = share_group_offsets(bootstrap, group)
-    assert {place: (row.committed_offset, row.lag) for place, row in lag.items()} == {
-        place: (start, left) for place, (start, left) in said.items() if start is not None
-    }
+    def begin(self) -> None:
+        """Write until the group has a start offset everywhere: it begins at the end of each partition."""
+
+        def begun() -> bool:
+            said = share_group_offsets(self.bootstrap, self.group)
+            return len(said) == self.partitions and all(start is not None for start, _ in said.values())
+
+        until(lambda: f"g:{self.group}" in self.followed.rows, self.followed.round)
+        until(begun, lambda: [self.say(partition, "accept") for partition in range(self.partitions)])
+        self.rest_with_lag(0)
+
+    def rows(self) -> dict[int, LagRow]:
+        return {partition: row for (_, partition), row in self.followed.lag(self.group).items()}
+
+    def rest_with_lag(self, *lag: int) -> dict[int, LagRow]:
+        """Make rounds until they show what the tool says, and that is this lag: one for all, or one a partition."""
+        wanted = lag * self.partitions if len(lag) == 1 else lag
+
+        def rests() -> bool:
+            said = share_group_offsets(self.bootstrap, self.group)
+            self.followed.round()
+            seen = {place: (row.committed_offset, row.lag) for place, row in self.followed.lag(self.group).items()}
+            return seen == said == share_group_offsets(self.bootstrap, self.group) and wanted == tuple(
+                left for _, (_, left) in sorted(said.items())
+            )
+
+        until(rests)
+        return self.rows()
+
+    def await_delivery(self) -> None:
+        """Make rounds until records have come back after one delivery more, or will not come back any more."""
+        before = self.rows()[0].delivery_count_max
+
+        def came_back() -> bool:
+            row = self.rows()[0]
+            return row.delivery_count_max != before or row.released_records == 0
+
+        until(came_back, self.followed.round)
+
+    def counted(self) -> tuple[int, int]:
+        """Records given up, and other archived ones, over all rows."""
+        rows = self.followed.rows[f"g:{self.group}"].lag
+        return sum(row.given_up_records or 0 for row in rows), sum(row.rejected_records or 0 for row in rows)
+
+    def findings(self) -> dict[str, str]:
+        return {found.finding: found.detail for found in self.followed.health(self.group).findings}
 
 
-def at_rest(followed: Followed, group: str, done: Callable[[dict[int, LagRow]], bool]) -> dict[int, LagRow]:
-    def rests() -> bool:
-        rows = {number: row for (_, number), row in followed.lag(group).items()}
-        return done(rows)
-
-    followed.round_until(rests)
-    return {number: row for (_, number), row in followed.lag(group).items()}
-
-
-@pytest.mark.nightly
 def test_start_offset_lag_and_delivery_states_are_those_of_the_tool_whatever_members_do(
     bootstrap: str, unique: str
 ) -> None:
-    make_topics(bootstrap, {unique: 3})
-    group = f"{unique}-share"
-    words = Words(bootstrap, unique)
-    with Followed(bootstrap, unique) as followed, member(bootstrap, unique, group) as one:
-        # The group begins at the end of each partition: what comes before its members does not count.
-        followed.round_until(lambda: f"g:{group}" in followed.rows and followed.members(group))
-        while not all(start is not None for start, _ in share_group_offsets(bootstrap, group).values()):
-            for partition in range(3):
-                words.say(partition, "accept")
-        first = at_rest(followed, group, lambda rows: len(rows) == 3 and all(row.lag == 0 for row in rows.values()))
-        as_the_tool_says(bootstrap, group, followed.lag(group))
-        base = {number: row.high_watermark or 0 for number, row in first.items()}
-        assert {(row.released_records, row.archived_records) for row in first.values()} == {(0, 0)}
+    with Followed(bootstrap, unique) as followed:
+        world = World(bootstrap, unique, followed, 3)
+        with world.member():
+            world.begin()
+            assert {(row.released_records, row.archived_records) for row in world.rows().values()} == {(0, 0)}
+            world.say(0, "accept", "once", "reject", "release", "accept")
+            world.say(1, *["accept"] * 7)
+            rows = world.rest_with_lag(0)
+            assert world.counted() == (1, 1)
+            assert rows[0].delivery_count_max == 0
+            assert world.findings() == {"records_given_up": f"archived after {LIMIT} deliveries: {unique} 0 (1 record)"}
 
-        words.say(0, "accept", "once", "reject", "release", "accept")
-        words.say(1, *["accept"] * 7)
-        rows = at_rest(
-            followed,
-            group,
-            lambda now: (
-                now[0].high_watermark == base[0] + 5
-                and now[1].high_watermark == base[1] + 7
-                and not any(row.lag for row in now.values())
-            ),
-        )
-        as_the_tool_says(bootstrap, group, followed.lag(group))
-        of_group = [row for row in followed.rows[f"g:{group}"].lag if row.partition == 0]
-        assert (
-            sum(row.given_up_records or 0 for row in of_group),
-            sum(row.rejected_records or 0 for row in of_group),
-        ) == (1, 1)
-        assert rows[0].delivery_count_max == 0
-        found = {finding.finding: finding.detail for finding in followed.health(group).findings}
-        assert found["records_given_up"] == f"archived after 5 deliveries: {unique} 0 (1 record)"
-        print(rows)
+
+def test_records_of_a_member_that_stalls_come_back_and_stand(quick: str, unique: str) -> None:
+    with Followed(quick, unique, interval_ms=1_000) as followed:
+        world = World(quick, unique, followed)
+        with world.member():
+            world.begin()
+            world.say(0, "hold", "accept", "accept")
+            # Its lock has run out, and nobody else asks for it.
+            until(lambda: world.rows()[0].released_records, followed.round)
+            row = world.rest_with_lag(3)[0]
+            assert (row.released_records, row.delivery_count_max) == (3, 1)
+            until(lambda: "stuck_deliveries" in world.findings(), followed.round)
+            assert f"longer than {LIMIT} deliveries of {LOCK_S} s take" in world.findings()["stuck_deliveries"]
+            # (Both bounds of the backlog are known, because rounds saw it arrive.)
+            health = followed.health(world.group)
+            assert health.time_behind_reason is None
+            assert health.time_behind_seconds_min is not None
+            assert health.time_behind_seconds_min > LOCK_S
+
+
+def test_records_whose_members_crash_go_round_until_they_are_given_up(quick: str, unique: str) -> None:
+    with Followed(quick, unique, interval_ms=1_000) as followed:
+        world = World(quick, unique, followed)
+        with world.member():
+            world.begin()
+            world.say(0, "hold", "accept")
+            until(lambda: world.rows()[0].released_records, followed.round)
+        while world.counted() == (0, 0):
+            # Where a member dies while it asks for records, these are delivered to it once more.
+            with world.member():
+                world.await_delivery()
+        world.rest_with_lag(0)
+        assert world.counted() == (2, 0)
+        shown = {found.finding for row in followed.rows[f"g:{world.group}"].group_health for found in row.findings}
+        assert {"redelivering", "records_given_up"} <= shown
+
+
+def test_a_probe_that_starts_again_counts_what_was_archived_in_between_once(bootstrap: str, unique: str) -> None:
+    with Followed(bootstrap, unique) as followed:
+        world = World(bootstrap, unique, followed)
+        with world.member():
+            world.begin()
+            world.say(0, "reject", "release")
+            world.rest_with_lag(0)
+            assert world.counted() == (1, 1)
+            followed.restart()
+            world.say(0, "reject", "reject", "release")
+            world.rest_with_lag(0)
+            assert world.counted() == (2, 3)
+            followed.restart()
+            world.rest_with_lag(0)
+            followed.round()
+            assert world.counted() == (2, 3)
+
+
+def test_without_the_log_start_offset_and_lag_are_those_of_the_tool(bootstrap: str, unique: str) -> None:
+    with Followed(bootstrap, unique, offsets_log="admin") as followed:
+        world = World(bootstrap, unique, followed, 2)
+        with world.member():
+            world.begin()
+            world.say(0, "accept", "once", "reject", "release", "accept")
+            rows = world.rest_with_lag(0)
+            assert {(row.source, row.done_records, row.given_up_records) for row in rows.values()} == {
+                ("admin", None, None)
+            }
+        world.say(1, "accept", "accept")
+        assert [row.lag for row in world.rest_with_lag(0, 2).values()] == [0, 2]

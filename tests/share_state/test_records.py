@@ -1,8 +1,8 @@
 """Records of `__share_group_state`: those of a real broker, and any bytes.
 
 `data/broker_4.3.1.jsonl` is the topic of a broker 4.3.1 (29 November 2026): a group g with one member and a topic of
-two partitions. In partition 0 it accepted offsets 0, 1, 5 and 6 and later 7, released 2 once, rejected 3, and released 4
-until it was given up. In partition 1 it accepted 0 to 4, and stalled with 5 until its lock ran out.
+two partitions. In partition 0 it accepted offsets 0, 1, 5 and 6 and later 7, released 2 once, rejected 3, and released
+4 until it was given up. In partition 1 it accepted 0 to 4, and stalled with 5 until its lock ran out.
 `kafka-share-groups --describe` then said start offset 7 and lag 0, and start offset 5 and lag 1.
 """
 
