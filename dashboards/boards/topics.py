@@ -50,7 +50,7 @@ _SUMMED: Final = ("partitions", "offline_partitions", "produced_per_second", "lo
 
 _WHY: Final[Mapping[str, str]] = {
     "filtered": "the configuration leaves out groups, which may read it",
-    "share_groups": "there are share groups, which commit no offsets",
+    "share_groups": "there are share groups whose topics could not be asked",
     "undescribed": "the topics of a group were not known at this look",
     "first_look": "the rate comes with the second look, a heartbeat after the first",
     "recreated": "another topic of this name",

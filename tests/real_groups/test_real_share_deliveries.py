@@ -162,8 +162,10 @@ def test_records_whose_members_crash_go_round_until_they_are_given_up(quick: str
             # Where a member dies while it asks for records, these are delivered to it once more.
             with world.member():
                 world.await_delivery()
-        world.rest_with_lag(0)
-        assert world.counted() == (2, 0)
+        # A record of its last delivery comes by itself: the other one is accepted now, unless it went the same way.
+        with world.member():
+            world.rest_with_lag(0)
+        assert world.counted() in {(1, 0), (2, 0)}
         shown = {found.finding for row in followed.rows[f"g:{world.group}"].group_health for found in row.findings}
         assert {"redelivering", "records_given_up"} <= shown
 

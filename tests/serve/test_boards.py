@@ -264,7 +264,10 @@ def test_a_consumer_that_joins_now_is_there_with_the_next_round(
     assert 'id="g-demo/g"' in served.get("/?q=newcomer").text
 
 
-@pytest.mark.parametrize("finding", ["stuck_rebalance", "rebalance_storm", "idle_members", "never_committed"])
+@pytest.mark.parametrize(
+    "finding",
+    ["stuck_rebalance", "rebalance_storm", "idle_members", "never_committed", "stuck_deliveries", "records_given_up"],
+)
 def test_a_group_with_a_finding_that_needs_somebody_is_not_ok(
     tmp_path: Path, serve_over: Callable[..., Served], finding: str
 ) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka.errors import CorruptRecordError, KafkaError
+from kafka.errors import AuthorizationError, CorruptRecordError, KafkaError
 
 from streaming.lifecycle import room_log
 from streaming.offsets_log import LogRecord, UnknownKey, UnknownVersion, UnreadableRecords, Windows, unknown_type
@@ -64,10 +64,12 @@ from streaming.share_state import (
 
 _LOG = room_log(__name__)
 
+_NO_RIGHT: Final = f"Without the right Read on topic {TOPIC} only start offsets and lag of share groups are known."
+
 _TOLD_WHOLE: Final = 3
 """Undecodable records that a closing record has with their bytes, which may be 32 KB each; others are counted."""
 
-Unreadable = QuarantinedRecord | CountedRecords
+Undecoded = QuarantinedRecord | CountedRecords
 
 
 class StateTail:
@@ -76,12 +78,14 @@ class StateTail:
     Attributes:
         states: What it tells.
         positions: How far each partition was read.
+        is_refused: The right to read the topic is missing: this process does not try again.
     """
 
     def __init__(self, connect: Callable[[], RangeReader]) -> None:
         """Read through a reader that is opened when there is something to read."""
         self.states = ShareStates()
         self.positions: dict[int, int] = {}
+        self.is_refused = False
         self._connect = connect
         self._reader: RangeReader | None = None
         self._counted_from: dict[int, int] = {}
@@ -127,15 +131,19 @@ class StateTail:
                 elif isinstance(item, Gone) and not item.before_log:
                     return False  # the next round sees a lower end
         except (UnreadableTopicError, KafkaError) as error:
-            _LOG.info("%s could not be followed, so coordinators are asked: %s", TOPIC, error)
+            self.is_refused = isinstance(error.__cause__, AuthorizationError)
+            said = (
+                _NO_RIGHT if self.is_refused else f"{TOPIC} could not be followed, so coordinators are asked: {error}"
+            )
+            _LOG.info("%s", said)
             return False
         self.positions |= ends
         return True
 
     @property
-    def unreadable(self) -> tuple[Unreadable, ...]:
+    def unreadable(self) -> tuple[Undecoded, ...]:
         """What could not be decoded since `forget_unreadable`."""
-        found: list[Unreadable] = []
+        found: list[Undecoded] = []
         for of_partition in self._unreadable.values():
             whole = 0
             for item in of_partition.inputs():
@@ -211,7 +219,6 @@ class ShareGroups:
         self._names: dict[str, str] = {}
         self._asked: dict[str, frozenset[str]] = {}
         self._since = -1
-        self._may_read = True
 
     def observe(
         self,
@@ -255,12 +262,12 @@ class ShareGroups:
 
     def _follow(self, before: tuple[int, ...], deadline: Deadline) -> tuple[int, ...]:
         """Read the topic to its end; how far, or () where it cannot be read."""
-        if self._tail is None:
+        if self._tail is None or self._tail.is_refused:
             return ()
         topic = self._ask_topics.metadata([TOPIC], deadline).topics.get(TOPIC)
-        if topic is Refused.FORBIDDEN and self._may_read:
-            self._may_read = False
-            _LOG.info("Without the right Read on topic %s only start offsets and lag of share groups are known.", TOPIC)
+        if topic is Refused.FORBIDDEN:
+            self._tail.is_refused = True
+            _LOG.info("%s", _NO_RIGHT)
         if not isinstance(topic, TopicMetadata):
             return ()
         leaders = leaders_of({TOPIC: topic})

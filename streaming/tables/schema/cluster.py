@@ -95,7 +95,7 @@ TOPICS: Final = observed(
         Column(
             "read_by_nobody_reason",
             STRING,
-            "Why read_by_nobody is NULL: filtered (the filters leave out groups), no_right (Describe on all groups), share_groups (they commit no offsets), undescribed (a group's topics were not known at this look)",
+            "Why read_by_nobody is NULL: filtered (the filters leave out groups), no_right (Describe on all groups), share_groups (what they read could not be asked), undescribed (a group's topics were not known at this look)",
         ),
     ),
     key=("cluster", "topic"),
