@@ -88,11 +88,12 @@ def _columns(columns: list[Column]) -> str:
 
 def _properties() -> str:
     names = [f"`{name}`" for name in ALL_TABLES[0].properties]
-    head = f"| table | kept, in days | {' | '.join(names)} |\n|---|---:|{'---|' * len(names)}"
-    rows = "\n".join(
-        f"| `{t.name}` | {'for ever' if t.keep_days is None else t.keep_days} | {' | '.join(t.properties.values())} |"
-        for t in sorted(ALL_TABLES, key=lambda t: t.name)
-    )
+    head = f"| kept, in days | {' | '.join(names)} | tables |\n|---:|{'---|' * len(names)}---|"
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for table in sorted(ALL_TABLES, key=lambda t: (t.keep_days is None, t.keep_days, t.name)):
+        kept = "for ever" if table.keep_days is None else str(table.keep_days)
+        alike.setdefault((kept, *table.properties.values()), []).append(table.name)
+    rows = "\n".join(f"| {' | '.join(values)} | {_names(tuple(tables))} |" for values, tables in alike.items())
     return f"{_PROPERTIES}\n{head}\n{rows}\n"
 
 
