@@ -62,6 +62,8 @@ _KINDS = {
     "unassigned": "without an owner",
     "doubly_assigned": "with two owners",
     "not_subscribed": "with a member that does not subscribe to them",
+    "standby_beside_active": "with a standby beside their own active task",
+    "not_in_topology": "of no subtopology",
 }
 
 
@@ -319,6 +321,7 @@ _CAUSES = {
     "subscription_changed": "other topics subscribed",
     "partitions_changed": "another partition count",
     "strategy_changed": "another strategy",
+    "settings_changed": "other settings of the assignor",
     "rejoined": "the same members joined again",
     "coordinator_moved": "the group's coordinator was elected again",
     "broker_down": "a broker is down",
@@ -423,12 +426,14 @@ _SAID: dict[str, Callable[[str, Row, Clock, Row], str]] = {
 
 _CRITICAL = (
     "drifted", "unassigned", "stuck_rebalance", "loses_data", "stopped", "stalled", "split_brain", "doubly_held",
-    "held_by_nobody", "orderly_not_locked", "stuck_deliveries",
+    "held_by_nobody", "orderly_not_locked", "stuck_deliveries", "missing_topics", "wrong_partition_counts",
+    "topology_not_ready", "doubly_owned",
 )  # fmt: skip
 _WARNING = (
     "falling_behind", "rewound", "ahead", "may_lose_data", "imbalance", "rebalance_storm", "mismatch", "not_subscribed",
     "no_such_partition", "member_lists_differ", "route_differs", "mixed_strategies", "subscriptions_differ",
     "duplicate_client_id", "not_answering", "broker_not_answering", "redelivering", "records_given_up",
+    "standby_beside_active", "long_warmup",
 )  # fmt: skip
 _UNKNOWN = (
     "idle_members", "never_committed", "offsets_blocked", "lag_unknown", "stale_metadata", "topic_not_visible",

@@ -27,6 +27,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     "subscription_changed": "other topics subscribed",
     "partitions_changed": "another number of a topic's partitions",
     "strategy_changed": "the group runs another strategy",
+    "settings_changed": "the assignor's settings changed",
     "handover": "second half of a cooperative rebalance",
     "rejoined": "the same members joined again",
     "coordinator_moved": "the group's coordinator was elected again",

@@ -28,6 +28,8 @@ _SAYS: Final = {
     "unassigned": "without an owner",
     "doubly_assigned": "with two owners",
     "not_subscribed": "not subscribed",
+    "standby_beside_active": "standby beside active",
+    "not_in_topology": "not in the topology",
 }
 _LAG_SIGNS: Final = {"stopped": "■", "stalled": "■", "falling_behind": "▲", "rewound": "↶", "ahead": "»"}
 

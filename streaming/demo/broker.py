@@ -69,6 +69,8 @@ _DEFAULTS: Mapping[str, str] = {
     "group.share.heartbeat.interval.ms": "1000",
     "group.streams.min.heartbeat.interval.ms": "500",
     "group.streams.heartbeat.interval.ms": "1000",
+    # A group may ask for a shorter session than the 45 s of the default, so that a killed instance is soon noticed.
+    "group.streams.min.session.timeout.ms": "3000",
     # A typing error must not create a topic.
     "auto.create.topics.enable": "false",
     # The only controller need not wait for others.

@@ -191,6 +191,10 @@ def _drifted(row: Mapping[str, Any], partition: PartitionId | None) -> list[str]
                 said.append(f"{what} was given to several members at once: {actual}.")
             case "not_subscribed":
                 said.append(f"{what} was given to {actual}, which does not subscribe to its topic.")
+            case "standby_beside_active":
+                said.append(f"{what} was given to {actual} as a standby or warm-up, beside its own active task.")
+            case "not_in_topology":
+                said.append(f"{what} was given to {actual}, and the topology has no such subtopology.")
             case "unassigned":
                 said.append(f"{what} was given to nobody; {one['expected']} should own it.")
             case _ if one["expected"] is None:

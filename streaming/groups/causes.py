@@ -23,6 +23,7 @@ CauseWord = Literal[
     "subscription_changed",
     "partitions_changed",
     "strategy_changed",
+    "settings_changed",
     "handover",
     "rejoined",
     "coordinator_moved",

@@ -136,10 +136,12 @@ class Ownership:
     Attributes:
         members: The members that may own partitions, in the order of their record or in which they joined.
         version: Numbers that change whenever the assignment does; None without one.
+        subtopologies: By topic, the subtopology of a streams group that reads it; empty for other groups.
     """
 
     members: Sequence[Owning] = ()
     version: tuple[int, int] | None = None
+    subtopologies: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def topics(self) -> frozenset[str] | None:

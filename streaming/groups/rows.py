@@ -58,6 +58,14 @@ class TopicAssignment(msgspec.Struct, frozen=True, array_like=True):
     broker: str | None = None
 
 
+class MemberTasks(msgspec.Struct, frozen=True, array_like=True):
+    """Tasks of one subtopology that a member of a streams group has."""
+
+    kind: str
+    subtopology: str
+    tasks: tuple[int, ...]
+
+
 class ReplacedMember(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A static member that came back under another member id."""
 
@@ -218,6 +226,7 @@ class LagRow(_OfGroup, frozen=True, array_like=True, gc=False):
     delivery_count_max: int | None = None
     given_up_records: int | None = None
     rejected_records: int | None = None
+    subtopology: str | None = None
 
 
 class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
@@ -303,6 +312,7 @@ class MemberRow(_OfGroup, frozen=True, array_like=True):
     session_timeout_ms: int | None
     rebalance_timeout_ms: int | None
     repeat: int | None = None
+    tasks: tuple[MemberTasks, ...] | None = None
 
 
 class MemberLoadRow(_OfGroup, frozen=True, array_like=True):

@@ -71,11 +71,17 @@ class GroupEpoch(_Record, frozen=True, array_like=True, tag="ge"):
         epoch: Group epoch.
         metadata_hash: Hash of the subscribed topics' metadata (4.1+); 0 when not recorded.
         leader_epoch: Leader epoch of the batch that holds the record, as in `MembershipRecord`; -1 when not known.
+        validated_topology: Streams groups only: epoch of the topology whose topics the coordinator has found complete
+            (4.2+); -1 when it has found none, or none is recorded.
+        assignment_configs: Streams groups only: the assignor's settings by name, `num.standby.replicas` among them
+            (4.2+); {} when not recorded.
     """
 
     epoch: int
     metadata_hash: int = 0
     leader_epoch: int = -1
+    validated_topology: int = -1
+    assignment_configs: dict[str, str] = {}
 
 
 class ModernMember(_Record, frozen=True, array_like=True, tag="gm"):
@@ -94,6 +100,8 @@ class ModernMember(_Record, frozen=True, array_like=True, tag="gm"):
         classic_protocols: Protocols that a member of the classic protocol supports; None for a member of the new one.
         process_id: Streams groups only; else None.
         topology_epoch: Streams groups only; else -1.
+        client_tags: Streams groups only: the process's `client.tag`s by key; else None.
+        endpoint: Streams groups only: host and port of `application.server`; None when there is none.
     """
 
     member_id: str
@@ -108,6 +116,8 @@ class ModernMember(_Record, frozen=True, array_like=True, tag="gm"):
     classic_protocols: tuple[str, ...] | None = None
     process_id: str | None = None
     topology_epoch: int = -1
+    client_tags: dict[str, str] | None = None
+    endpoint: tuple[str, int] | None = None
 
 
 class TargetEpoch(_Record, frozen=True, array_like=True, tag="gt"):
@@ -150,11 +160,14 @@ class CurrentAssignment(_Record, frozen=True, array_like=True, tag="gc"):
         member_id: Member id.
         epoch: Epoch that the member has reached; -2 for a static member that is away and expected back.
         previous_epoch: The epoch before it.
-        state: As recorded: 0 stable, 1 unrevoked partitions, 2 unreleased partitions.
+        state: As recorded: 0 stable, 1 unrevoked partitions, 2 unreleased partitions. In streams groups each is one
+            higher.
         partitions: The owned partitions; in streams groups the active tasks.
-        revoking: Partitions that it still owns and must give up; () in share groups.
+        revoking: Partitions that it still owns and must give up; () in share groups. In streams groups active tasks.
         standby: Standby tasks of streams groups.
         warmup: Warm-up tasks of streams groups.
+        revoking_standby: Standby tasks that it still has and must give up.
+        revoking_warmup: Warm-up tasks likewise.
     """
 
     member_id: str
@@ -165,6 +178,8 @@ class CurrentAssignment(_Record, frozen=True, array_like=True, tag="gc"):
     revoking: IdPartitions = ()
     standby: IdPartitions = ()
     warmup: IdPartitions = ()
+    revoking_standby: IdPartitions = ()
+    revoking_warmup: IdPartitions = ()
 
 
 class ResolvedRegex(_Record, frozen=True, array_like=True, tag="gx"):
@@ -193,16 +208,37 @@ class KnownTopics(_Record, frozen=True, array_like=True, tag="gn"):
     topics: tuple[tuple[str, str, int | None], ...]
 
 
+class InternalTopics(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The topics of one subtopology that Kafka Streams creates, and which of its topics are read in step.
+
+    Attributes:
+        changelogs: Its stores' changelogs, each with its partition count; 0 for as many as the subtopology has tasks.
+            () for a subtopology without state.
+        repartition_counts: Partition counts of the repartition topics that it reads, in the order of
+            `StreamsTopology.subtopologies`; 0 where the coordinator decides.
+        sinks: Repartition topics that it writes.
+        copartitioned: Groups of topics that must have equally many partitions: their places among the source topics,
+            and among the repartition topics that it reads. Nobody has checked that these exist.
+    """
+
+    changelogs: tuple[tuple[str, int], ...] = ()
+    repartition_counts: tuple[int, ...] = ()
+    sinks: tuple[str, ...] = ()
+    copartitioned: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+
+
 class StreamsTopology(_Record, frozen=True, array_like=True, tag="gy"):
     """The topology of a streams group (type 23).
 
     Attributes:
         epoch: Topology epoch.
         subtopologies: (id, source topics, source regexes, repartition topics that it reads), in record order.
+        internal: The internal topics of each, in the same order; () in a state of a release that dropped them.
     """
 
     epoch: int
     subtopologies: tuple[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...]
+    internal: tuple[InternalTopics, ...] = ()
 
 
 class Removed(_Record, frozen=True, array_like=True, tag="gr"):

@@ -91,6 +91,7 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("doubly_assigned", {"drifted_partitions": None}, None),
         ("unassigned", {"findings": _finding("unassigned")}, True),
         ("unassigned", {"findings": _finding("stale_metadata")}, False),
+        ("unassigned", {"findings": _finding("missing_topics")}, True),
         ("unassigned", {"findings": []}, False),
         ("deliveries", {"findings": _finding("stuck_deliveries")}, True),
         ("deliveries", {"findings": _finding("records_given_up")}, True),

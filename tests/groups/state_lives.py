@@ -23,6 +23,7 @@ from streaming.records import (
     CurrentAssignment,
     GroupEpoch,
     GroupInput,
+    InternalTopics,
     KnownTopics,
     ModernMember,
     SeenClassic,
@@ -203,13 +204,28 @@ def streams() -> Life:
     parts = ("0", ("orders",), (), ()), ("1", ("bills",), ("b.*",), ("counted",))
     active, standby, warmup = (("0", (0, 2)), ("1", (1,))), (("0", (1,)),), (("1", (0,)),)
     return Life.after(
-        ModernMember(*at[0], "a", None, "r1", "client", "/10.0.0.1", (), process_id="p1", topology_epoch=1),
-        StreamsTopology(*at[1], 1, parts),
+        ModernMember(
+            *at[0],
+            "a",
+            None,
+            "r1",
+            "client",
+            "/10.0.0.1",
+            (),
+            process_id="p1",
+            topology_epoch=1,
+            client_tags={"zone": "z"},
+            endpoint=("host", 80),
+        ),
+        StreamsTopology(
+            *at[1], 1, parts, (InternalTopics(), InternalTopics((("c", 2),), (3,), ("d",), (((0,), (0,)),)))
+        ),
         KnownTopics(*at[2], ((TOPIC_ID, "orders", 3),)),
-        GroupEpoch(*at[3], 1, 77),
+        GroupEpoch(*at[3], 1, 77, validated_topology=1, assignment_configs={"num.standby.replicas": "1"}),
         TargetAssignment(*at[4], "a", active, standby, warmup),
         TargetEpoch(*at[5], 1),
-        CurrentAssignment(*at[6], "a", 1, 0, 0, active, standby=standby, warmup=warmup),
+        CurrentAssignment(*at[6], "a", 1, 0, 0, active, (), standby, warmup, standby, warmup),
+        TargetAssignment(17, START, STREAMS, 7, "a", active, warmup, standby),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.groups.rows import LagRow
@@ -14,9 +14,12 @@ from tests.java_tools import describe_groups
 from tests.oracle.java_classes import JavaMembers
 from tests.real_groups.followed import Followed, until
 
-__all__ = ["Party", "assert_as_the_tool_says", "make_topics"]
+__all__ = ["RECORDS", "Party", "assert_as_the_tool_says", "make_topics", "produce"]
 
 RELEASE = "4.3.1"
+
+RECORDS = 5
+"""Records that `produce` writes to each partition."""
 
 Place = tuple[str, int]
 
@@ -158,6 +161,16 @@ def make_topics(bootstrap: str, topics: Mapping[str, int]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for created in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
         created.result()
+
+
+def produce(bootstrap: str, topics: dict[str, int]) -> None:
+    """Write `RECORDS` records to each partition of these topics."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for topic, partitions in topics.items():
+        for partition in range(partitions):
+            for _ in range(RECORDS):
+                producer.produce(topic, b"value", partition=partition)
+    assert producer.flush(60) == 0
 
 
 def assert_as_the_tool_says(followed: Followed, bootstrap: str, groups: Sequence[str]) -> None:

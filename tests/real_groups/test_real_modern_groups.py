@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,81 +10,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
-from streaming.jars import classpath
-from streaming.java import find_java
 from streaming.process import GuardedProcess
-from tests.java_tools import describe_share_group, run_java, share_consumer, share_group_offsets
+from tests.java_tools import describe_share_group, share_consumer, share_group_offsets
 from tests.oracle.java_classes import JavaMembers
 from tests.real_groups.followed import Followed
-from tests.real_groups.party import Party, assert_as_the_tool_says, make_topics
-from tests.short_lived import SHORT_LIVED
+from tests.real_groups.party import RECORDS, Party, assert_as_the_tool_says, make_topics, produce
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
 
 
-_SOURCE = Path(__file__).resolve().parents[1] / "oracle" / "StreamsMember.java"
-_TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
-
-Place = tuple[str, int]
-
-
-def streams_members(bootstrap: str, topic: str, group: str, folder: Path, count: int) -> GuardedProcess:
-    """Start an application that reads a topic; each of its threads is a member, and commits everything it has read."""
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "application.id": group,
-        "group.protocol": "streams",
-        "state.dir": str(folder / "state"),
-        "commit.interval.ms": "200",
-        "num.stream.threads": str(count),
-    }
-    flags = ["-Xmx128m", *SHORT_LIVED]
-    jars = os.pathsep.join(map(str, classpath("streams")))
-    told = [part for setting in settings.items() for part in setting]
-    folder.mkdir()
-    return GuardedProcess([find_java(), *flags, "-cp", jars, _SOURCE, topic, *told], log=folder / "log")
-
-
-def describe_streams_group(
-    bootstrap: str, group: str
-) -> tuple[dict[Place, tuple[int, int, int]], dict[str, tuple[str, dict[str, set[int]]]]]:
-    """The tool's output for a group at rest; for plain names only.
-
-    Returns:
-        Committed offset, end and lag by partition; and by member id its client id and its active tasks.
-    """
-    asked = [_TOOL, "--bootstrap-server", bootstrap, "--describe", "--group", group, "--verbose"]
-    offsets = {}
-    for line in _rows(run_java([*asked, "--offsets"])):
-        _, topic, partition, current, _, end, lag = line.split()
-        offsets[topic, int(partition)] = (int(current), int(end), int(lag))
-    members = {}
-    for line in _rows(run_java([*asked, "--members"])):
-        fields = line.split()
-        # ("ACTIVE: 0:[1,3]; 1:[0]; TARGET-ACTIVE: ...")
-        active = re.search(r"(?<!-)ACTIVE: (.*?)(?:[A-Z-]+: |$)", line)
-        tasks = re.findall(r"(\S+):\[([\d,]*)\]", active[1] if active else "")
-        members[fields[3]] = fields[7], {name: set(map(int, numbers.split(","))) for name, numbers in tasks}
-    return offsets, members
-
-
-def _rows(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()][1:]
-
-
-RECORDS = 5
 STEPS = 40
-
-
-def produce(bootstrap: str, topics: dict[str, int]) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for topic, partitions in topics.items():
-        for partition in range(partitions):
-            for _ in range(RECORDS):
-                producer.produce(topic, b"value", partition=partition)
-    assert producer.flush(60) == 0
 
 
 @contextmanager
@@ -304,43 +238,6 @@ def test_a_share_group_has_its_members_state_and_partitions_and_no_verdict(
         assert {(row.protocol_type, row.partitions_moved, row.partitions_moved_optimal) for row in churn} == {
             ("share", None, None)
         }
-        assert {row.verdict for row in followed.drift(group).values()} == {"not_applicable"}
-
-
-@pytest.mark.nightly
-def test_a_streams_group_has_the_lag_and_tasks_of_the_broker_and_no_verdict(
-    bootstrap: str, unique: str, tmp_path: Path
-) -> None:
-    topics = {unique: 4}
-    make_topics(bootstrap, topics)
-    produce(bootstrap, topics)
-    group = f"{unique}-streams"
-    with (
-        Followed(bootstrap, unique) as followed,
-        closing(streams_members(bootstrap, unique, group, tmp_path / "app", 2)),
-    ):
-
-        def rests() -> bool:
-            members, lag = followed.members(group), followed.lag(group)
-            owners = {row.member_id for row in lag.values() if row.lag == 0}
-            return len(members) == 2 and len(lag) == 4 and owners == members.keys()
-
-        followed.round_until(rests)
-        offsets, members = describe_streams_group(bootstrap, group)
-        lag = followed.lag(group)
-        assert {place: (row.committed_offset, row.high_watermark, row.lag) for place, row in lag.items()} == offsets
-        # Its only subtopology is called 0, and its tasks are the topic's partitions.
-        told = followed.members(group)
-        assert {
-            name: (row.client_id, {"0": {number for of in row.partitions or () for number in of.partitions}})
-            for name, row in told.items()
-        } == members
-        assert {name: {place[1] for place, row in lag.items() if row.member_id == name} for name in told} == {
-            name: tasks["0"] for name, (_, tasks) in members.items()
-        }
-        health = followed.health(group)
-        assert (health.group_type, health.state, health.verdict) == ("streams", "Stable", "not_applicable")
-        assert (health.imbalance, {row.partitions_moved_optimal for row in followed.churn(group)}) == (None, {None})
         assert {row.verdict for row in followed.drift(group).values()} == {"not_applicable"}
 
 

@@ -16,6 +16,7 @@ WITH words AS (
   UNION ALL SELECT 'cause', 'subscription_changed'
   UNION ALL SELECT 'cause', 'partitions_changed'
   UNION ALL SELECT 'cause', 'strategy_changed'
+  UNION ALL SELECT 'cause', 'settings_changed'
   UNION ALL SELECT 'cause', 'handover'
   UNION ALL SELECT 'cause', 'rejoined'
   UNION ALL SELECT 'cause', 'coordinator_moved'

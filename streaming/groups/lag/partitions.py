@@ -269,10 +269,12 @@ def lag_status(state: PartitionState, measured: Measured) -> LagStatus:
     return "ok"
 
 
-_NO_DELIVERIES: Final = (None,) * 6
+_Deliveries = tuple[int | None, int | None, int | None, int | None, int | None, int | None]
+
+_NO_DELIVERIES: Final[_Deliveries] = (None, None, None, None, None, None)
 
 
-def _deliveries(share: ShareProgress) -> tuple[int | None, ...]:
+def _deliveries(share: ShareProgress) -> _Deliveries:
     """The columns that only share groups have; resets what is counted for the next row."""
     counts = share.counted_since >= 0
     told = share.done_told, share.archived, share.released, share.deliveries
@@ -296,9 +298,10 @@ def row(
     reason: str | None,
     rates: tuple[float | None, float | None] = (None, None),
     ended: bool = False,
+    subtopology: str | None = None,
 ) -> LagRow:
     """One row of `lag`; resets the counters of the partition's state for the next row."""
-    # Positional arguments: with 34 keywords, building a row takes twice as long.
+    # Positional arguments: with 35 keywords, building a row takes twice as long.
     name, broker = split(topic)
     result = LagRow(
         context.config.cluster,
@@ -336,6 +339,7 @@ def row(
         rates[0],
         rates[1],
         *(_NO_DELIVERIES if state.share is None else _deliveries(state.share)),
+        subtopology,
     )
     state.commits = 0
     state.rewound_by = 0

@@ -68,6 +68,7 @@ class _Round:
         "_rules",
         "_state",
         "_subscribed",
+        "_subtopologies",
         "_totals",
     )
 
@@ -84,6 +85,7 @@ class _Round:
         self._state, self._observation, self._context = state, observation, context
         self._passed, self._rounds = passed, rounds
         self._subscribed, self._owners, self._rules = owners.topics, owners.by_partition, rules
+        self._subtopologies = owners.subtopologies
         self._held = observation.held_since is not None
         # Rows older than this are repeated.
         self._old = observation.elapsed_time - context.config.repeated_after_ms(observation)
@@ -277,6 +279,7 @@ class _Round:
                 owner=owner,
                 reason=reason,
                 rates=rates,
+                subtopology=self._subtopologies.get(topic),
             )
             self._context.rows.lag.append(row)
             known.row = says

@@ -105,6 +105,8 @@ def _optimal(owners: Ownership, counts: Mapping[str, Sequence[int]], present: fl
         return None
     if found is None:
         return None
+    if len(owners.subtopologies) > len(set(owners.subtopologies.values())):
+        return found[0], max(found[0], present)  # topics of one subtopology cannot be given to different members
     return (found[0], max(found[0], min(found[1], present)))
 
 

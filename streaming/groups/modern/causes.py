@@ -9,6 +9,7 @@ not:
   not in the log.
 - Since Kafka 4.1 the topics' metadata is a hash of ids, names, partition counts and racks (KIP-1101). Where it has
   changed, the targets show which topic has other partitions.
+- A streams group's topology, and the settings that its assignor goes by, are written with each epoch (Kafka 4.2 on).
 - A static member that returns under another id makes no new target, so it is never a cause.
 """
 
@@ -63,10 +64,28 @@ def modern_causes(
         if len(before.asked) == len(decision.assignors) == 1 and before.asked != decision.assignors:
             (first,), (second,) = before.asked, decision.assignors
             found.append(cause("strategy_changed", "most members ask for another assignor", before=first, after=second))
+    if decision.tasks is not None and not decision.became_empty:
+        found += _of_topology(decision, before)
+        if before.new_metadata:
+            evidence = "the topics of the topology changed, and the targets do not show how"
     if not found:
         found.append(cause("unknown", evidence))
     found += coordinator_moved(before.leader_epoch, leader_epoch)
     return causes_in_order(found)
+
+
+def _of_topology(decision: ModernDecision, before: Before) -> Iterator[Cause]:
+    """What changed for a streams group: the assignor's settings, and how many tasks its subtopologies have."""
+    settings = decision.tasks.settings if decision.tasks is not None else {}
+    for name in sorted(before.settings.keys() & settings.keys()):
+        one, other = before.settings[name], settings[name]
+        if one != other:
+            yield cause("settings_changed", f"{name[:100]} was {one[:20]} and is {other[:20]}", before=one, after=other)
+    first, second = counts_in((decision.before or {}).values()), counts_in(decision.targets.values())
+    for name in sorted(first.keys() & second.keys()):
+        if before.new_metadata and first[name] != second[name]:
+            evidence = f"the topics of the topology changed, and the tasks of subtopology {name[:100]} did"
+            yield cause("partitions_changed", evidence, before=str(first[name]), after=str(second[name]))
 
 
 def _changed_counts(decision: ModernDecision, names: Mapping[str, str], *, unchanged: bool) -> Iterator[TopicChange]:

@@ -27,8 +27,10 @@ from streaming.records import (
     TargetEpoch,
 )
 
-# `MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch.
+# `MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch. Streams groups count
+# their member states from 1 (Java class `streams.MemberState`).
 _STABLE = 0
+_STABLE_OF_STREAMS = 1
 
 
 class Before(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -43,6 +45,8 @@ class Before(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             later its hash.
         asked: Server assignors that members requested.
         leader_epoch: Leader epoch of the decision; -1 when not known.
+        standby: As `targets`, for the standby tasks of a streams group.
+        settings: The assignor's settings of a streams group, as of `ModernGroup.settings`.
     """
 
     members: dict[str, str | None] | None = None
@@ -51,6 +55,8 @@ class Before(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     new_metadata: bool = False
     asked: tuple[str, ...] = ()
     leader_epoch: int = -1
+    standby: dict[str, IdPartitions | None] = {}
+    settings: dict[str, str] = {}
 
 
 class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -69,6 +75,10 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         exact: No record that the log ever held is missing.
         metadata_hash: Hash of the subscribed topics' metadata (`GroupEpoch`); 0 when not recorded.
         before: The group at its newest decision; another object after each decision.
+        validated_topology: Streams groups only: as in `GroupEpoch`.
+        settings: Streams groups only: the assignor's settings (`GroupEpoch.assignment_configs`).
+        first_epoch: Streams groups only: the epoch with which the first member founded the group, if that record is
+            there, so that no later one can be missing; -1 otherwise.
     """
 
     group_type: str
@@ -83,11 +93,36 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     exact: bool = False
     metadata_hash: int = 0
     before: Before = msgspec.field(default_factory=Before)
+    validated_topology: int = -1
+    settings: dict[str, str] = {}
+    first_epoch: int = -1
 
     def forget_before(self) -> None:
         """Note that records may be missing: the next target is not exact, and what came before it is unknown."""
-        self.exact = False
-        self.before = msgspec.structs.replace(self.before, members=None, targets={}, resubscribed={})
+        self.exact, self.first_epoch = False, -1
+        self.before = msgspec.structs.replace(self.before, members=None, targets={}, resubscribed={}, standby={})
+
+
+class DecidedTasks(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What only a streams group's decision has, beside its active tasks.
+
+    Attributes:
+        standby: Target standby tasks by member id.
+        warmup: Target warm-up tasks by member id.
+        before: The previous decision's standby tasks by member id; None if unknown.
+        owned: The active and the standby tasks that each member owned when the target was made, without those that it
+            had been asked to give up: what the assignor goes by since Kafka 4.4.
+        settings: The assignor's settings; {} up to Kafka 4.1, which does not record them.
+        is_ready: The coordinator had found all topics of the topology, with the right partition counts; None where that
+            is not recorded. If not, it calls no assignor, and nobody gets a task.
+    """
+
+    standby: dict[str, IdPartitions]
+    warmup: dict[str, IdPartitions]
+    before: dict[str, IdPartitions] | None
+    owned: dict[str, tuple[IdPartitions, IdPartitions]]
+    settings: dict[str, str]
+    is_ready: bool | None
 
 
 class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -121,6 +156,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         unseen: Epochs between a decision that was only seen and the previous look, whose targets are not known.
         topic_lists: The different lists of topic names that members subscribe to, each sorted, including the matches of
             regular expressions at the time. A hundred members may share one of a thousand topics.
+        tasks: What only streams groups have; None for other types.
     """
 
     record: int
@@ -146,6 +182,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     topology: StreamsTopology | None = None
     unseen: int = 0
     topic_lists: tuple[tuple[str, ...], ...] = ()
+    tasks: DecidedTasks | None = None
 
     def topics_of(self, member_id: str) -> tuple[str, ...] | None:
         """Topics that a member subscribes to, sorted; None if its regular expression was not resolved."""
@@ -172,13 +209,15 @@ def state_of(group: ModernGroup) -> str:
     """The group's state in Kafka's words, derived as the coordinator does (`maybeUpdateGroupState`).
 
     Returns:
-        "Empty", "Assigning", "Reconciling" or "Stable"; for a share group "Empty" or "Stable". The state "NotReady" of
-        a streams group depends on topics that the log does not show; only rounds can report it.
+        "Empty", "Assigning", "Reconciling" or "Stable"; for a share group "Empty" or "Stable"; for a streams group also
+        "NotReady", which the log shows since Kafka 4.2.
     """
     if not group.members:
         return "Empty"
     if group.group_type == SHARE:
         return "Stable"
+    if is_ready(group) is False:
+        return "NotReady"
     if group.decided is None or group.epoch > group.decided.epoch:
         return "Assigning"
     return "Reconciling" if behind(group) else "Stable"
@@ -189,7 +228,8 @@ def behind(group: ModernGroup) -> tuple[str, ...]:
     if group.decided is None:
         return ()
     epoch, currents = group.decided.epoch, group.currents
-    there = {name for name, current in currents.items() if current.state == _STABLE and current.epoch == epoch}
+    stable = _STABLE_OF_STREAMS if group.group_type == STREAMS else _STABLE
+    there = {name for name, current in currents.items() if current.state == stable and current.epoch == epoch}
     return tuple([member_id for member_id in group.members if member_id not in there])
 
 
@@ -206,6 +246,33 @@ def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
     before = group.before.targets
     targets = {name: target.partitions for name, target in group.targets.items() if name not in before}
     return targets | {name: partitions for name, partitions in before.items() if partitions is not None}
+
+
+def is_ready(group: ModernGroup) -> bool | None:
+    """Whether the coordinator has found the topics of a streams group's topology complete; None where nobody knows.
+
+    Kafka 4.1 does not record it. Later ones write the assignor's settings with each epoch, which tells them apart.
+    """
+    if not group.settings or group.topology is None:
+        return None
+    return group.validated_topology == group.topology.epoch
+
+
+def decided_tasks(group: ModernGroup) -> DecidedTasks | None:
+    """What only a streams group's decision has, as the group's records stand; None for other types."""
+    if group.group_type != STREAMS:
+        return None
+    targets = {name: group.targets[name] for name in group.members if name in group.targets}
+    standby = {name: target.standby for name, target in group.targets.items() if name not in group.before.standby}
+    standby |= {name: tasks for name, tasks in group.before.standby.items() if tasks is not None}
+    return DecidedTasks(
+        standby={name: target.standby for name, target in targets.items()},
+        warmup={name: target.warmup for name, target in targets.items()},
+        before=standby if group.before.members is not None else None,
+        owned={name: (of.partitions, of.standby) for name, of in group.currents.items()},
+        settings=group.settings,
+        is_ready=is_ready(group),
+    )
 
 
 def counts_in(targets: Iterable[IdPartitions]) -> dict[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from streaming.groups.context import Context
-from streaming.groups.kind import FindingAtRound, Kind, Ownership, unexplained
+from streaming.groups.kind import FindingAtRound, Kind, LagRules, Ownership, unexplained
 from streaming.groups.modern.decisions import follow, pass_over
 from streaming.groups.modern.members import close_modern_members, standing_modern_members, write_modern_members
 from streaming.groups.modern.rules import TypeRules
@@ -18,7 +18,7 @@ from streaming.groups.modern.verdicts import (
     write_modern_verdicts,
 )
 from streaming.groups.state import GroupState
-from streaming.records import GroupObservation, ModernInput, UnreadableModern
+from streaming.records import STREAMS, GroupObservation, ModernInput, UnreadableModern
 
 
 def modern_kind(*types: TypeRules) -> Kind:
@@ -49,7 +49,13 @@ def modern_kind(*types: TypeRules) -> Kind:
         membership=modern_membership,
         findings=findings,
         end=with_rules(_end),
+        lag_rules=_lag_rules,
     )
+
+
+def _lag_rules(observation: GroupObservation) -> LagRules:
+    """A streams group's repartition topics often have partitions without any record, so without a commit."""
+    return LagRules(empty_counts=observation.group_type == STREAMS)
 
 
 def _write_verdicts(state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType) -> None:

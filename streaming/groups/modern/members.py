@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.modern.group import ModernDecision, ModernGroup, subscribing
+from streaming.groups.modern.group import ModernDecision, ModernGroup, decided_tasks, subscribing
 from streaming.groups.modern.rules import Names, TypeRules
 from streaming.groups.rows import MemberRow, TopicAssignment
 from streaming.groups.state import GroupState
@@ -85,7 +85,7 @@ def write_modern_members(
         rows = [_open_row(state, member, decision, known, context, rules) for member in decision.members]
         context.rows.change_members(_last_rows(state, context), rows, decision.record, decision.record_time)
         # Only what closing rows need.
-        modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
+        modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None, tasks=None)
     _write_returned(state, context, rules)
 
 
@@ -106,6 +106,7 @@ def _write_returned(state: GroupState, context: Context, rules: Mapping[str, Typ
             record=new.record,
             record_time=new.record_time,
             targets={new.member_id: target.partitions} if target is not None else {},
+            tasks=decided_tasks(modern),
         )
         row = _open_row(state, new, told, topic_names(state), context, rules)
         context.rows.change_members([_member_row(state, member, last, context)], [row], new.record, new.record_time)
@@ -128,6 +129,7 @@ def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | No
         members=tuple(group.members.values()),
         undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
         targets={name: target.partitions for name, target in group.targets.items() if name in group.members},
+        tasks=decided_tasks(group),
     )
 
 
@@ -137,7 +139,9 @@ def standing_modern_members(state: GroupState, context: Context, rules: Mapping[
     if last is None or group is None:
         return []
     told = msgspec.structs.replace(
-        subscribing(last, group), targets={name: target.partitions for name, target in group.targets.items()}
+        subscribing(last, group),
+        targets={name: target.partitions for name, target in group.targets.items()},
+        tasks=decided_tasks(group),
     )
     return [
         _open_row(state, member, told, topic_names(state), context, rules)
@@ -174,8 +178,10 @@ def _open_row(
         shown = rules[decision.group_type].named_target(state, decision, target, names)
     count = None if target is None else sum(len(numbers) for _, numbers in target)
     if isinstance(shown, str):
-        return _member_row(state, member, decision, context, None, count, shown)
-    return _member_row(state, member, decision, context, tuple(shown), count)
+        row = _member_row(state, member, decision, context, None, count, shown)
+    else:
+        row = _member_row(state, member, decision, context, tuple(shown), count)
+    return msgspec.structs.replace(row, tasks=rules[decision.group_type].tasks(decision, member.member_id))
 
 
 def _member_row(

@@ -27,6 +27,7 @@ from streaming.groups.modern.group import (
     ModernDecision,
     ModernGroup,
     asked_assignors,
+    decided_tasks,
     newest_targets,
     subscribing,
 )
@@ -35,6 +36,7 @@ from streaming.records import (
     GROUP_EPOCH_TYPES,
     MEMBER_TYPES,
     REGEX_TYPE,
+    STREAMS,
     TARGET_TYPES,
     TOPIC_TYPES,
     TOPOLOGY_TYPE,
@@ -79,12 +81,16 @@ def replay(
         assigned = any(target.partitions for target in group.targets.values())
         if (group.metadata_hash or not assigned) and item.metadata_hash not in (0, group.metadata_hash):
             group.before.new_metadata = True
+        if group.epoch < 0 and _founds_streams_group(group, item):
+            group.first_epoch = item.epoch
         group.epoch, group.metadata_hash = item.epoch, item.metadata_hash
+        group.validated_topology, group.settings = item.validated_topology, item.assignment_configs
         return group, None if group.members or not group.before.members else _decided(group, item)
     if isinstance(item, TargetEpoch):
         if not group.exact and _is_first(group, item):
             # `before` may have members of an earlier group of this name, of which only tombstones remain: drop them.
             group.exact, group.before.members, group.before.targets = True, {}, dict.fromkeys(group.targets)
+            group.before.standby = dict.fromkeys(group.targets)
         decision = _decided(group, item)
         group.decided, group.exact = item, True
         return group, decision
@@ -119,10 +125,19 @@ def replay(
 def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
     """Whether this is the first target of the group's life."""
     first = _FIRST_EPOCH_SINCE_4_3 if item.time else _FIRST_EPOCH
+    if group.group_type == STREAMS:
+        # The coordinator waits for further members, and for internal topics, before it makes the first target.
+        return group.first_epoch == first
     if item.epoch != first or len(group.members) != 1 or group.members.keys() != group.targets.keys():
         return False
     # A member with the classic protocol cannot create a consumer group: it was in the classic group that was upgraded.
     return all(member.classic_protocols is None for member in group.members.values())
+
+
+def _founds_streams_group(group: ModernGroup, item: GroupEpoch) -> bool:
+    """Whether this may be the epoch of a streams group's first member, before any target."""
+    is_first = item.epoch in {_FIRST_EPOCH, _FIRST_EPOCH_SINCE_4_3} and len(group.members) == 1
+    return is_first and group.group_type == STREAMS and not group.targets
 
 
 def _remove(group: ModernGroup, item: Removed) -> None:
@@ -145,6 +160,8 @@ def _remove(group: ModernGroup, item: Removed) -> None:
 def _keep_before(group: ModernGroup, member_id: str) -> None:
     target = group.targets.get(member_id)
     group.before.targets.setdefault(member_id, None if target is None else target.partitions)
+    if group.group_type == STREAMS:
+        group.before.standby.setdefault(member_id, None if target is None else target.standby)
 
 
 def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecision:
@@ -180,12 +197,14 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         topics=group.topics,
         topology=group.topology,
         unseen=unseen,
+        tasks=decided_tasks(group),
     )
     decision = subscribing(decision, group)
     group.before = Before(
         {name: member.instance_id for name, member in group.members.items()} if group.exact else None,
         asked=decision.assignors,
         leader_epoch=item.leader_epoch,
+        settings=group.settings,
     )
     return decision
 

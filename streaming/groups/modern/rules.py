@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Ownership
 from streaming.groups.modern.group import ModernDecision
-from streaming.groups.rows import TopicAssignment, WhatIfRow
+from streaming.groups.rows import MemberTasks, TopicAssignment, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Expected, Judged, Verdict
 from streaming.records import GroupObservation, IdPartitions
@@ -35,6 +35,7 @@ class TypeRules:
         least_moves: The fewest moves after which the group could have been balanced; None if unknown.
         balance: Imbalance of a decision's target, and the lowest possible; each None if unknown.
         expected_by: What another strategy of the broker would have decided, or why nobody can tell.
+        tasks: The tasks of a member's target, for groups whose members have tasks; None otherwise.
         what_if: What each strategy that brokers have for this type would have given.
     """
 
@@ -49,6 +50,7 @@ class TypeRules:
     expected_by: Callable[[GroupState, str, ModernDecision, Context], Expected | str] = (
         lambda _state, strategy, _decision, _context: f"strategy {strategy[:100]!r} is none of the broker's"
     )
+    tasks: Callable[[ModernDecision, str], tuple[MemberTasks, ...] | None] = lambda _decision, _member_id: None
     what_if: Callable[
         [GroupState, ModernDecision, Judged, Verdict, GroupObservation, Context, bool], list[WhatIfRow]
     ] = lambda *_: []

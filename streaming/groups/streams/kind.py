@@ -1,4 +1,4 @@
-"""Streams groups: their members' tasks are shown as the partitions that these read, their targets are not judged."""
+"""Streams groups: their members' tasks are shown as they are, and as the partitions that active tasks read."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from streaming.groups.consumer.recompute import moves_of_target
-from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
 from streaming.groups.modern.group import ModernDecision, owned_now
 from streaming.groups.modern.members import ownership_version
 from streaming.groups.modern.rules import Names, TypeRules
-from streaming.groups.rows import TopicAssignment
+from streaming.groups.rows import MemberTasks, TopicAssignment
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import NOT_APPLICABLE, Verdict
+from streaming.groups.streams.findings import find
+from streaming.groups.streams.topology import subtopologies_of
+from streaming.groups.streams.verdicts import balance, judge, least_moves
 from streaming.records import STREAMS, IdPartitions, StreamsTopology
-
-
-def _judge(_state: GroupState, _decision: ModernDecision, _context: Context) -> Verdict:
-    return Verdict(NOT_APPLICABLE, "assignments of streams groups are shown, not recomputed")
 
 
 def _named_target(
@@ -33,45 +30,66 @@ def _named_target(
 def _read_by_tasks(
     state: GroupState, topology: StreamsTopology | None, tasks: IdPartitions
 ) -> tuple[TopicAssignment, ...] | None:
-    """Partitions that active tasks read: task n of a subtopology reads partition n of each of its topics, if it exists.
+    """Partitions that active tasks read.
 
     None if the topology is unknown or uses a regular expression, or if a subtopology has several topics and no round
     has shown their partition counts.
     """
-    sources = {}
-    for name, topics, regexes, repartitions in topology.subtopologies if topology is not None else ():
-        sources[name] = None if regexes else (*topics, *repartitions)
+    parts = subtopologies_of(topology)
     counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
     read: dict[str, list[int]] = {}
     for name, numbers in tasks:
-        topics_of = sources.get(name)
-        if topics_of is None or (len(topics_of) > 1 and not counts.keys() >= set(topics_of)):
+        part = parts.get(name)
+        if part is None or part.regexes or (len(part.read) > 1 and not counts.keys() >= set(part.read)):
             return None
-        for topic in topics_of:
-            existing = [number for number in numbers if len(topics_of) == 1 or number < counts[topic]]
+        for topic in part.read:
+            existing = [number for number in numbers if len(part.read) == 1 or number < counts[topic]]
             read.setdefault(topic, []).extend(existing)
     return tuple([TopicAssignment(topic, tuple(sorted(numbers))) for topic, numbers in sorted(read.items()) if numbers])
 
 
 def _owners(state: GroupState) -> Ownership:
-    """Who reads what now. Members have tasks, so it is not known which topics they may have."""
+    """Who reads what now. Any member may read any topic of the topology."""
     group = state.modern.group
     assert group is not None  # noqa: S101  # it has members
+    parts = subtopologies_of(group.topology)
+    topics = frozenset(topic for part in parts.values() for topic in part.read)
+    named = topics if parts and not any(part.regexes for part in parts.values()) else None
     members = []
     for member_id, member in group.members.items():
         read = _read_by_tasks(state, group.topology, owned_now(group, member_id)) or ()
-        members.append(Owning(member, tuple([(of.topic, of.partitions) for of in read]), None))
-    return Ownership(members, ownership_version(group))
+        members.append(Owning(member, tuple([(of.topic, of.partitions) for of in read]), named))
+    readers = {topic: name for name, part in parts.items() for topic in part.read}
+    return Ownership(members, ownership_version(group), readers)
+
+
+def _tasks_of(decision: ModernDecision, member_id: str) -> tuple[MemberTasks, ...] | None:
+    """A member's target by kind and subtopology, in record order."""
+    if decision.tasks is None or member_id not in decision.targets:
+        return None
+    of_kinds = (
+        ("active", decision.targets),
+        ("standby", decision.tasks.standby),
+        ("warmup", decision.tasks.warmup),
+    )
+    return tuple(
+        [
+            MemberTasks(kind, subtopology, numbers)
+            for kind, targets in of_kinds
+            for subtopology, numbers in targets.get(member_id, ())
+        ]
+    )
 
 
 STREAMS_GROUPS: Final = TypeRules(
     group_type=STREAMS,
-    judge=_judge,
-    findings=lambda _state, _observation, _context: [],
+    judge=judge,
+    findings=find,
     owners=_owners,
     named_target=_named_target,
     moves=moves_of_target,
-    least_moves=lambda _decision, _names: None,
-    balance=lambda _decision, _names: (None, None),
+    least_moves=least_moves,
+    balance=balance,
+    tasks=_tasks_of,
 )
 """Streams groups as the core judges them."""

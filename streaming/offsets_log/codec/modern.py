@@ -15,6 +15,7 @@ from streaming.records import (
     CurrentAssignment,
     GroupEpoch,
     IdPartitions,
+    InternalTopics,
     KnownTopics,
     ModernInput,
     ModernMember,
@@ -71,6 +72,11 @@ def _epoch(where: _Where, _: str, value: Any) -> GroupEpoch:
     return GroupEpoch(*where, value.epoch, value.metadataHash)
 
 
+def _streams_epoch(where: _Where, _: str, value: Any) -> GroupEpoch:
+    configs = {config.key: config.value for config in value.lastAssignmentConfigs or ()}
+    return GroupEpoch(*where, value.epoch, value.metadataHash, -1, value.validatedTopologyEpoch, configs)
+
+
 def _consumer_member(where: _Where, member_id: str, value: Any) -> ModernMember:
     classic = value.classicMemberMetadata
     # An absent tag reads as an empty struct, as in Kafka; a member of the classic protocol supports some protocol.
@@ -98,6 +104,7 @@ def _share_member(where: _Where, member_id: str, value: Any) -> ModernMember:
 
 
 def _streams_member(where: _Where, member_id: str, value: Any) -> ModernMember:
+    endpoint = value.userEndpoint
     return ModernMember(
         *where,
         member_id,
@@ -109,6 +116,8 @@ def _streams_member(where: _Where, member_id: str, value: Any) -> ModernMember:
         rebalance_timeout=value.rebalanceTimeoutMs,
         process_id=value.processId,
         topology_epoch=value.topologyEpoch,
+        client_tags={tag.key: tag.value for tag in value.clientTags},
+        endpoint=None if endpoint is None else (endpoint.host, endpoint.port),
     )
 
 
@@ -154,6 +163,8 @@ def _streams_current(where: _Where, member_id: str, value: Any) -> CurrentAssign
         _tasks(value.activeTasksPendingRevocation),
         _tasks(value.standbyTasks),
         _tasks(value.warmupTasks),
+        _tasks(value.standbyTasksPendingRevocation),
+        _tasks(value.warmupTasksPendingRevocation),
     )
 
 
@@ -181,7 +192,17 @@ def _topology(where: _Where, _: str, value: Any) -> StreamsTopology:
         )
         for part in value.subtopologies
     ]
-    return StreamsTopology(*where, value.epoch, tuple(subtopologies))
+    internal = tuple([_internal(part) for part in value.subtopologies])
+    return StreamsTopology(*where, value.epoch, tuple(subtopologies), internal)
+
+
+def _internal(part: Any) -> InternalTopics:
+    return InternalTopics(
+        tuple([(topic.name, topic.partitions) for topic in part.stateChangelogTopics]),
+        tuple([topic.partitions for topic in part.repartitionSourceTopics]),
+        part.repartitionSinkTopics,
+        tuple([(of.sourceTopics, of.repartitionSourceTopics) for of in part.copartitionGroups]),
+    )
 
 
 def _by_id(topics: Iterable[Any]) -> IdPartitions:
@@ -216,7 +237,7 @@ _MADE: dict[int, Callable[[_Where, str, Any], ModernInput]] = {
     14: _share_current,
     15: _share_topics,
     16: _regex,
-    17: _epoch,
+    17: _streams_epoch,
     19: _streams_member,
     20: _target_epoch,
     21: _streams_target,

@@ -13,6 +13,7 @@ from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_m
 from streaming.records import TopicObservation, TopicRetention, pack_offsets
 
 _CONSUMER = "consumer"
+_STREAMS = "streams"
 
 # In these states the answer has the subscriptions of all members.
 _STATES_WITH_SUBSCRIPTIONS = (STABLE, EMPTY)
@@ -70,6 +71,24 @@ def consumer_description(answer: Any, *, tells: bool) -> Description:
             subscribed.update(of_topic.topic_name for of_topic in member.target_assignment.topic_partitions)
     membership = consumer_membership(answer) if tells else None
     return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True, membership=membership)
+
+
+def streams_description(answer: Any) -> Description:
+    """A streams group (KIP-1071), from its part of a StreamsGroupDescribe response.
+
+    Its internal topics count as well: whether they exist, and with how many partitions, decides whether it gets tasks.
+    """
+    # The broker resolves regular expressions once the topology is ready; before, it has no subtopologies to tell.
+    parts = answer.topology.subtopologies if answer.topology is not None else None
+    topics = {
+        topic
+        for part in parts or ()
+        for topic in (
+            *part.source_topics,
+            *(of.name for of in (*part.repartition_source_topics, *part.state_changelog_topics)),
+        )
+    }
+    return Description(answer.group_state, _STREAMS, frozenset(topics), complete=parts is not None)
 
 
 def leaders_of(topics: Mapping[str, TopicMetadata | Refused]) -> dict[tuple[str, int], int]:

@@ -19,7 +19,14 @@ from streaming.offsets_log import partition_for
 from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
-from streaming.probe.kafka.answers import classic_description, consumer_description, leaders_of, seen_groups, topic_of
+from streaming.probe.kafka.answers import (
+    classic_description,
+    consumer_description,
+    leaders_of,
+    seen_groups,
+    streams_description,
+    topic_of,
+)
 from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopics, TopicTurns
 from streaming.probe.kafka.followed import Committed, FollowedGroups, LogState, LogTail
 from streaming.probe.kafka.holds import BlockedPartition, BlockingProducer, lasting, with_holders
@@ -44,6 +51,7 @@ from streaming.terminal import visible
 _LOG = room_log(__name__)
 
 _CONSUMER = "consumer"
+_STREAMS = "streams"
 
 _DEAD = "Dead"
 
@@ -440,7 +448,10 @@ class KafkaCluster:
         consumer = self._ask_groups.describe_consumer_groups(
             {group.group: group.node for group in asked if group.group_type == _CONSUMER}, deadline
         )
-        self._warn_of_forbidden("Describe on Group", classic | consumer)
+        streams = self._ask_groups.describe_streams_groups(
+            {group.group: group.node for group in asked if group.group_type == _STREAMS}, deadline
+        )
+        self._warn_of_forbidden("Describe on Group", classic | consumer | streams)
         tells = not self.reads_log
         found |= {
             name: classic_description(answer, tells=tells)
@@ -451,6 +462,9 @@ class KafkaCluster:
             name: consumer_description(answer, tells=tells)
             for name, answer in consumer.items()
             if not isinstance(answer, Refused)
+        }
+        found |= {
+            name: streams_description(answer) for name, answer in streams.items() if not isinstance(answer, Refused)
         }
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.

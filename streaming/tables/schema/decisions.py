@@ -27,6 +27,7 @@ from streaming.tables.schema.table import (
     SOURCE,
     STRING,
     STRINGS,
+    TASKS,
     TIMESTAMP,
     VERDICT_ROUND,
     Column,
@@ -108,7 +109,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "causes",
             CAUSES,
-            "What changed since the previous decision, with its evidence (causes.md): member_joined, member_left, member_silent, member_gone, static_replacement, subscription_changed, partitions_changed, strategy_changed, handover, migration, rejoined, coordinator_moved, for RocketMQ also broker_down, broker_up, name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: partitions, strategies, leader epochs, brokers. Empty for created",
+            "What changed since the previous decision, with its evidence (causes.md): member_joined, member_left, member_silent, member_gone, static_replacement, subscription_changed, partitions_changed, strategy_changed, settings_changed, handover, migration, rejoined, coordinator_moved, for RocketMQ also broker_down, broker_up, name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: partitions, strategies, leader epochs, brokers. Empty for created",
         ),
         Column(
             "rebalance_protocol",
@@ -164,7 +165,7 @@ DRIFT: Final = Table(
         Column(
             "drifted_partitions",
             DRIFTED,
-            "Partitions whose owner is not the expected one, by the configured strategy where basis is configured; broker as in lag, NULL for Kafka; kind one of: misplaced, unassigned, doubly_assigned, not_subscribed",
+            "Partitions whose owner is not the expected one, by the configured strategy where basis is configured; broker as in lag, NULL for Kafka. Of a streams group, tasks: topic is the subtopology. kind one of: misplaced, unassigned, doubly_assigned, not_subscribed, standby_beside_active, not_in_topology",
         ),
         Column(
             "inputs",
@@ -247,6 +248,11 @@ MEMBERS: Final = Table(
             "Rebalance timeout, ms: a consumer's max.poll.interval.ms; NULL when the record has none",
         ),
         REPEAT,
+        Column(
+            "tasks",
+            TASKS,
+            "Streams groups: the tasks of the member's target; kind one of: active, standby, warmup; a task is the partition of that number of each topic of its subtopology. NULL for other groups, and when the target is not known",
+        ),
     ),
     key=("cluster", "group_id", "member_id"),
     newest_by=("decision", "repeat"),

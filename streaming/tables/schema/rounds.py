@@ -144,6 +144,11 @@ LAG: Final = observed(
             "Records archived since the previous row after as many deliveries as the group allows; 0 also where the limit is not known",
         ),
         Column("rejected_records", LONG, "The other records archived since the previous row"),
+        Column(
+            "subtopology",
+            STRING,
+            "Streams groups: subtopology that reads the topic; the partition is that of its task <subtopology>_<partition>. NULL for other groups, and where the log does not tell it",
+        ),
     ),
     key=("cluster", "group_id", "topic", "broker", "partition"),
 )
@@ -183,7 +188,7 @@ GROUP_HEALTH: Final = observed(
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, stuck_rebalance, idle_members, never_committed, redelivering, stuck_deliveries, records_given_up, not_subscribed, no_such_partition, unexplained_assignment, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
+            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, stuck_rebalance, idle_members, never_committed, redelivering, stuck_deliveries, records_given_up, not_subscribed, no_such_partition, unexplained_assignment, missing_topics, wrong_partition_counts, topology_not_ready, doubly_owned, standby_beside_active, long_warmup, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),

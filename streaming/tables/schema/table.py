@@ -70,6 +70,7 @@ CAUSES: Final = structs(
 )
 BROKERS: Final = structs(broker=INT, host=STRING, rack=STRING, since=TIMESTAMP)
 ASSIGNED: Final = structs(topic=STRING, partitions=list_of(INT), broker=STRING)
+TASKS: Final = structs(kind=STRING, subtopology=STRING, tasks=list_of(INT))
 LABELS: Final = structs(name=STRING, value=STRING)
 
 

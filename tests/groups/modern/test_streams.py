@@ -70,9 +70,11 @@ def test_lag_names_the_member_whose_task_reads_the_partition() -> None:
     topic = make_topic("orders", 3, end=100)
     inputs = lived(("0", ("orders",), (), ()), tasks=(("0", (0,)),))
     rows = life.take(*inputs, *commits, make_observation(20, topic, state=None, group_type="streams"))
-    assert [(row.partition, row.lag, row.member_id) for row in rows.lag] == [(0, 10, "a"), (1, 10, None)]
-    assert (rows.group_health[0].verdict, rows.group_health[0].imbalance) == ("not_applicable", None)
-    assert {row.partitions_moved_optimal for row in rows.rebalance_churn} == {None}
+    assert [(row.partition, row.lag, row.member_id, row.subtopology) for row in rows.lag] == [
+        (0, 10, "a", "0"),
+        (1, 10, None, "0"),
+        (2, None, None, "0"),
+    ]
 
 
 def test_each_member_is_named_for_the_partitions_of_its_own_tasks() -> None:

@@ -41,6 +41,7 @@ def metadata_of_a_consumer(where: Any, name: str, value: Json) -> modern.ModernM
 
 
 def metadata_in_streams(where: Any, name: str, value: Json) -> modern.ModernMember:
+    endpoint = value["userEndpoint"]
     return modern.ModernMember(
         *where,
         name,
@@ -52,14 +53,29 @@ def metadata_in_streams(where: Any, name: str, value: Json) -> modern.ModernMemb
         rebalance_timeout=value["rebalanceTimeoutMs"],
         process_id=value["processId"],
         topology_epoch=value["topologyEpoch"],
+        client_tags={tag["key"]: tag["value"] for tag in value["clientTags"]},
+        endpoint=endpoint and (endpoint["host"], endpoint["port"]),
+    )
+
+
+def topics_of_a_subtopology(part: Json) -> modern.InternalTopics:
+    return modern.InternalTopics(
+        tuple((topic["name"], topic["partitions"]) for topic in part["stateChangelogTopics"]),
+        tuple(topic["partitions"] for topic in part["repartitionSourceTopics"]),
+        tuple(part["repartitionSinkTopics"]),
+        tuple((tuple(of["sourceTopics"]), tuple(of["repartitionSourceTopics"])) for of in part["copartitionGroups"]),
     )
 
 
 def expected(key_type: int, where: Any, part: str, value: Json) -> modern.ModernInput:
     """Kafka's printed value in the structs of the core."""
     match key_type:
-        case 3 | 11 | 17:
+        case 3 | 11:
             return modern.GroupEpoch(*where, value["epoch"], value.get("metadataHash", 0))
+        case 17:
+            configs = {of["key"]: of["value"] for of in value.get("lastAssignmentConfigs") or ()}
+            validated = value.get("validatedTopologyEpoch", -1)
+            return modern.GroupEpoch(*where, value["epoch"], value["metadataHash"], -1, validated, configs)
         case 4 | 9:
             topics = [(topic["topicId"], topic["topicName"], topic["numPartitions"]) for topic in value["topics"]]
             return modern.KnownTopics(*where, tuple(topics))
@@ -89,6 +105,7 @@ def expected(key_type: int, where: Any, part: str, value: Json) -> modern.Modern
         case 22:
             epochs = value["memberEpoch"], value["previousMemberEpoch"], value["state"]
             kinds = ("activeTasks", "activeTasksPendingRevocation", "standbyTasks", "warmupTasks")
+            kinds += ("standbyTasksPendingRevocation", "warmupTasksPendingRevocation")
             return modern.CurrentAssignment(*where, part, *epochs, *(tasks(value[kind]) for kind in kinds))
         case _:
             subtopologies = [
@@ -100,7 +117,8 @@ def expected(key_type: int, where: Any, part: str, value: Json) -> modern.Modern
                 )
                 for part in value["subtopologies"]
             ]
-            return modern.StreamsTopology(*where, value["epoch"], tuple(subtopologies))
+            internal = tuple(map(topics_of_a_subtopology, value["subtopologies"]))
+            return modern.StreamsTopology(*where, value["epoch"], tuple(subtopologies), internal)
 
 
 def group_type(key_type: int) -> str:
@@ -132,9 +150,9 @@ def test_tasks_of_streams_groups_are_kept_by_kind_and_subtopology() -> None:
     a, s, w = (((name, (0, 2)),) for name in "asw")
     assert target == modern.TargetAssignment(7, 1_000, "streams", 49, "m", a, s, w)
     head = struct.pack(">hiib", 0, 5, 4, 1)
-    value = head + active + standby + warmup + warmup + b"\x01\x01" + b"\x00"
+    value = head + active + standby + warmup + warmup + active + standby + b"\x00"
     current = decode_modern(7, 1_000, OtherKey(22, "g", "m"), value, 49)
-    assert current == modern.CurrentAssignment(7, 1_000, "streams", 49, "m", 5, 4, 1, a, w, s, w)
+    assert current == modern.CurrentAssignment(7, 1_000, "streams", 49, "m", 5, 4, 1, a, w, s, w, a, s)
 
 
 @pytest.mark.parametrize("key_type", [*range(3, 24)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,6 +47,9 @@ class Answers:
 
     def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
         return {}
+
+    def describe_streams_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        return self._describe(groups) if groups else {}
 
     def committed(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
         return {group: {("orders", 0): 1} for group in groups}
@@ -143,6 +147,21 @@ def test_what_members_tell_becomes_topics(make_cluster: MakeCluster, described: 
     answers = Answers([[listed(2, "Stable")]], lambda _: {"g": described})
     look = make_cluster(answers).observe_groups(LOG, POSITIONS, Memory({"g": frozenset({"old"})}), 0, SOON)
     assert look.topics_of_groups == {"g": topics}
+
+
+def test_a_streams_group_has_all_topics_of_its_topology_internal_ones_too(make_cluster: MakeCluster) -> None:
+    part = {
+        "source_topics": ["orders"],
+        "repartition_source_topics": [SimpleNamespace(name="counted")],
+        "state_changelog_topics": [SimpleNamespace(name="store")],
+    }
+    topology = SimpleNamespace(epoch=0, subtopologies=[SimpleNamespace(**part)])
+    described = SimpleNamespace(group_state="NotReady", topology=topology, members=[])
+    group = ListedGroup("g", 2, "NotReady", "streams", "streams")
+    answers = Answers([[group]], lambda groups: dict.fromkeys(groups, described))
+    look = make_cluster(answers).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
+    assert look.topics_of_groups == {"g": ("counted", "orders", "store")}
+    assert look.descriptions["g"].state == "NotReady"
 
 
 class Settings(Answers):

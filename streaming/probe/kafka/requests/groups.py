@@ -1,4 +1,4 @@
-"""Requests to coordinators about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch.
+"""Requests to coordinators about groups: ListGroups, the Describe of each type of group, OffsetFetch.
 
 And DescribeShareGroupOffsets for share groups.
 """
@@ -17,7 +17,11 @@ from streaming.offsets_log import printed
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.look import ListedGroup
-from streaming.probe.kafka.messages import ConsumerGroupDescribeRequest, DescribeShareGroupOffsetsRequest
+from streaming.probe.kafka.messages import (
+    ConsumerGroupDescribeRequest,
+    DescribeShareGroupOffsetsRequest,
+    StreamsGroupDescribeRequest,
+)
 from streaming.probe.kafka.requests.topics import GROUP_FORBIDDEN, OK, Refused, demand, refusal_of_group
 
 GROUPS_PER_REQUEST = 100
@@ -113,10 +117,23 @@ class GroupRequests:
 
         Kafka 4 refuses to describe a group with a topic that we may not describe: `Refused.FORBIDDEN` too.
         """
-        if not self._connections.knows(ConsumerGroupDescribeRequest):
+        return self._described_by(ConsumerGroupDescribeRequest, groups, deadline)
+
+    def describe_streams_groups(
+        self, groups: Mapping[str, int], deadline: Deadline
+    ) -> dict[str, DescribedGroup | Refused]:
+        """Ask coordinators for streams groups (KIP-1071); as `describe_consumer_groups`."""
+        return self._described_by(StreamsGroupDescribeRequest, groups, deadline)
+
+    def _described_by(
+        self, request: Any, groups: Mapping[str, int], deadline: Deadline
+    ) -> dict[str, DescribedGroup | Refused]:
+        if not groups:
+            return {}
+        if not self._connections.knows(request):
             return dict.fromkeys(groups, Refused.UNKNOWN)
         work = [
-            (node, ConsumerGroupDescribeRequest(group_ids=chunk, include_authorized_operations=False))
+            (node, request(group_ids=chunk, include_authorized_operations=False))
             for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
         ]
         return self._described(work, deadline)

@@ -1,0 +1,176 @@
+"""Verdicts on streams groups: targets as a real 4.3.1 broker gave them, and some that no assignor gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.groups import GroupConfig
+from streaming.groups.rows import DriftedPartition, DriftRow, MemberTasks
+from streaming.records import IdPartitions, InternalTopics
+from tests.groups.build import Life
+from tests.groups.modern.streams_log import (
+    EVERYTHING,
+    FIRST_HALF,
+    SECOND_HALF,
+    SPARE_OF_FIRST,
+    SPARE_OF_SECOND,
+    StreamsLog,
+)
+
+
+def judged(log: StreamsLog, **round_changes: object) -> list[DriftRow]:
+    life = Life()
+    return life.take(*log.inputs, log.round(**round_changes)).drift  # type: ignore[arg-type]
+
+
+def forged(
+    a: IdPartitions, b: IdPartitions, a_spare: IdPartitions = SPARE_OF_FIRST, b_spare: IdPartitions = SPARE_OF_SECOND
+) -> DriftRow:
+    """The verdict on a second decision with other targets than the broker's."""
+    log = StreamsLog()
+    log.begins()
+    log.joins("b")
+    log.epoch(4)
+    log.target("a", a, a_spare)
+    log.target("b", b, b_spare)
+    log.stands(4)
+    return judged(log)[-1]
+
+
+def test_targets_of_a_real_broker_are_identical_from_the_first_on() -> None:
+    log = StreamsLog()
+    log.begins()
+    log.is_joined_by()
+    assert [(row.generation, row.verdict, row.reason, row.matching_library) for row in judged(log)] == [
+        (3, "identical", None, "broker:4.2.0"),
+        (4, "identical", None, "broker:4.2.0"),
+    ]
+
+
+def test_the_target_after_a_member_has_gone_is_identical() -> None:
+    log = StreamsLog()
+    log.begins()
+    log.is_joined_by()
+    log.is_handed_over()
+    log.leaves("a")
+    log.epoch(5)
+    log.target("b", EVERYTHING)
+    log.stands(5)
+    assert [row.verdict for row in judged(log)] == ["identical"] * 3
+
+
+def test_a_task_active_at_two_members_is_drift() -> None:
+    row = forged((("0", (0, 1, 2)), ("1", (0, 1))), SECOND_HALF)
+    assert (row.verdict, row.basis) == ("drifted", "invariant")
+    assert row.drifted_partitions == (DriftedPartition("0", 2, "doubly_assigned", None, ("a", "b")),)
+
+
+def test_a_task_that_the_topology_does_not_have_is_drift() -> None:
+    row = forged((*FIRST_HALF, ("7", (0,))), SECOND_HALF)
+    assert row.drifted_partitions == (DriftedPartition("7", 0, "not_in_topology", None, ("a",)),)
+
+
+def test_a_standby_beside_its_own_active_task_is_drift() -> None:
+    row = forged(FIRST_HALF, SECOND_HALF, a_spare=(("1", (1, 2)),))
+    assert row.drifted_partitions == (DriftedPartition("1", 1, "standby_beside_active", None, ("a",)),)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "a_spare"),
+    [
+        (SECOND_HALF, FIRST_HALF, SPARE_OF_SECOND),
+        ((("0", (0, 1, 2)), ("1", (0, 1))), (("0", (3,)), ("1", (2, 3))), SPARE_OF_FIRST),
+        (FIRST_HALF, SECOND_HALF, ()),
+    ],
+    ids=["changed about", "uneven", "without a standby"],
+)
+def test_a_target_that_no_candidate_gives_is_unverified_and_never_drift(
+    a: IdPartitions, b: IdPartitions, a_spare: IdPartitions
+) -> None:
+    row = forged(a, b, a_spare, SPARE_OF_FIRST if a == SECOND_HALF else SPARE_OF_SECOND)
+    assert (row.verdict, row.basis, row.drifted_partitions) == ("unverified", None, ())
+    assert (row.reason or "").startswith("it fits none of 2 candidates; since Kafka 4.4")
+
+
+def test_a_left_out_task_is_unverified() -> None:
+    row = forged((("0", (0, 1)), ("1", (0, 1))), (("0", (2,)), ("1", (2, 3))))
+    assert row.reason == "its target shows 3 tasks of subtopology 0, rounds have seen 4 partitions"
+
+
+def test_what_the_log_does_not_tell_is_the_reason() -> None:
+    log = StreamsLog()
+    log.settings = {}
+    log.begins()
+    assert judged(log)[0].reason == "Kafka 4.1 does not record how many standby replicas the group has"
+    log = StreamsLog()
+    log.begins()
+    row = Life().take(*log.inputs[3:], log.round()).drift[0]
+    assert row.reason == "the previous target is not known: earlier records of the group may be missing"
+    log = StreamsLog()
+    log.parts = (("0", (), ("or.*",), ()), ("1", (), (), ("counted",)))
+    log.begins()
+    assert judged(log)[0].reason == "subtopology 0 reads topics by a regular expression, which the log does not resolve"
+
+
+def test_topics_that_no_round_shows_leave_a_target_unverified() -> None:
+    log = StreamsLog()
+    log.begins()
+    row = Life().take(*log.inputs, log.round(topics=())).drift[0]
+    assert row.reason == "no round has shown topic 'orders': its partition count is not known"
+    life = Life(GroupConfig(cluster="test", watches_topic=lambda topic: topic != "orders"))
+    row = life.take(*log.inputs, log.round(topics=())).drift[0]
+    assert row.reason == "topic 'orders' is excluded by the filters: its partition count is not known"
+
+
+def test_empty_targets_while_topics_are_missing_are_nobody_s_assignment() -> None:
+    log = StreamsLog()
+    log.joins("a")
+    log.topology()
+    log.epoch(2, validated=-1)
+    log.target("a", ())
+    log.stands(2)
+    (row,) = judged(log, state="NotReady", counts={"counted": None, "store": None})
+    assert (row.verdict, row.reason) == (
+        "not_applicable",
+        "topics of the topology were missing or wrong, so no assignor gave tasks",
+    )
+
+
+def test_a_stateless_topology_of_kafka_4_1_is_recomputed() -> None:
+    log = StreamsLog()
+    log.settings, log.internal, log.time = {}, (InternalTopics(), InternalTopics((), (0,))), 0
+    log.joins("a")
+    log.topology()
+    log.epoch(1)
+    log.target("a", EVERYTHING)
+    log.stands(1)
+    assert [(row.verdict, row.reason, row.matching_library) for row in judged(log)] == [
+        ("identical", None, "broker:4.1.0")
+    ]
+
+
+def test_members_show_their_tasks_by_kind() -> None:
+    log = StreamsLog()
+    log.begins()
+    log.is_joined_by()
+    rows = Life().take(*log.inputs, log.round()).members
+    newest = {row.member_id: row for row in rows if row.generation == 4}
+    assert newest["a"].tasks == (
+        MemberTasks("active", "0", (0, 1)),
+        MemberTasks("active", "1", (0, 1)),
+        MemberTasks("standby", "1", (2, 3)),
+    )
+
+
+def test_moves_and_imbalance_count_active_tasks() -> None:
+    log = StreamsLog()
+    log.begins()
+    log.is_joined_by()
+    life = Life()
+    rows = life.take(*log.inputs, log.round())
+    assert [(row.generation, row.joined, row.partitions, row.partitions_moved) for row in rows.rebalance_churn] == [
+        (3, ("a",), 8, 0),
+        (4, ("b",), 8, 4),
+    ]
+    assert rows.rebalance_churn[1].partitions_moved_optimal == 4
+    assert (rows.group_health[-1].imbalance, rows.group_health[-1].imbalance_optimal) == (0.0, 0.0)
