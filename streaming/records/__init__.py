@@ -26,13 +26,17 @@ from streaming.records.inputs import (
     topic_of,
 )
 from streaming.records.membership import (
+    STREAM,
     Member,
     Seen,
     SeenClassic,
     SeenCommits,
     SeenConsumer,
     SeenMember,
+    StreamThread,
     TopicPartitions,
+    pack_thread,
+    thread_of,
 )
 from streaming.records.modern import (
     CONSUMER,
@@ -163,6 +167,7 @@ __all__ = [
     "SHARE",
     "SILENT_INTERVALS",
     "STATE_LOG",
+    "STREAM",
     "STREAMS",
     "TARGET_TYPES",
     "TIMEOUT",
@@ -214,6 +219,7 @@ __all__ = [
     "SeenMember",
     "SeenShares",
     "SharePartition",
+    "StreamThread",
     "StreamsTopology",
     "SubscriptionSeen",
     "TargetAssignment",
@@ -237,10 +243,12 @@ __all__ = [
     "in_order",
     "merge_windows",
     "pack_offsets",
+    "pack_thread",
     "partition_key",
     "rest_interval_ms",
     "row_of",
     "rows_of",
+    "thread_of",
     "topic_key",
     "topic_of",
 ]

@@ -30,7 +30,8 @@ class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         owned: Owned partitions of the subscription (v1+), in record order.
         generation: Generation of the subscription (v2+); None when absent or -1.
         rack: Rack of the subscription (v3+); None when absent. An empty text also means none.
-        user_data: User data of the subscription; None when null (an empty value is b"").
+        user_data: User data of the subscription; None when null (an empty value is b""). Of a thread of Kafka Streams
+            its `StreamThread`, packed: so the last release, too, can read the state of such a group.
         assigned: Assigned partitions in record order; None when the assignment was not decoded.
         undecodable: Why subscription or assignment could not be decoded; None when both were, or when the protocol type
             is not "consumer" (then neither is tried).
@@ -50,6 +51,51 @@ class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     user_data: bytes | None = None
     assigned: TopicPartitions | None = None
     undecodable: str | None = None
+
+
+STREAM = "stream"
+"""Name of the strategy of Kafka Streams (`StreamsPartitionAssignor`) in a classic group."""
+
+
+class StreamThread(msgspec.Struct, frozen=True, array_like=True):
+    """What only a thread of Kafka Streams has, beside its partitions: the tasks that it got.
+
+    Attributes:
+        version: Version of what it sent its leader (`SubscriptionInfo`); -1 where it cannot be read.
+        process: Id of its process, as Java prints a UUID; None where the version is not known.
+        active: Its active tasks: by subtopology the partitions.
+        standby: Its standby tasks, warm-ups among them.
+        topics: Topics that its active tasks read, by subtopology.
+        error: Why the leader could not assign (`AssignorError`); 0 if it could.
+        next_rebalance: Time at which it is to ask for a rebalance, to see whether replicas have caught up, ms; 0 for at
+            once, None for never.
+        unreadable: Why its tasks are not known; None if they are.
+    """
+
+    version: int = -1
+    process: str | None = None
+    active: TopicPartitions = ()
+    standby: TopicPartitions = ()
+    topics: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    error: int = 0
+    next_rebalance: int | None = None
+    unreadable: str | None = None
+
+
+_THREAD = msgspec.msgpack.Decoder(StreamThread)
+
+
+def pack_thread(thread: StreamThread) -> bytes:
+    """A thread as `Member.user_data` has it."""
+    return msgspec.msgpack.encode(thread)
+
+
+def thread_of(member: Member) -> StreamThread | None:
+    """The own part of a thread of Kafka Streams; None where another release, which did not read it, kept the bytes."""
+    try:
+        return _THREAD.decode(member.user_data or b"")
+    except msgspec.MsgspecError:
+        return None
 
 
 class SeenClassic(msgspec.Struct, frozen=True, array_like=True):

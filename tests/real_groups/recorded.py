@@ -3,6 +3,7 @@
     {"topics": {name: partitions}, "records": [{"key": hex, "value": hex | null, "time": ms}], "round_time": ms}
 
 A line has the group's records since the line before, and the partition counts of its topics at the round behind them.
+For Kafka Streams it also has "tasks": by client id the active and the standby tasks that each thread said it had.
 
     python -m tests.real_groups.recorded FILE...    prints the verdicts
 """
@@ -41,10 +42,12 @@ class Recording:
         """Keep a record of the group, of any type."""
         self._records.append({"key": key.hex(), "value": None if value is None else value.hex(), "time": record_time})
 
-    def round(self, counts: Mapping[str, int]) -> None:
+    def round(self, counts: Mapping[str, int], tasks: Mapping[str, object] | None = None) -> None:
         """Write the records since the last round."""
         if self._records:
             line = {"topics": dict(counts), "records": self._records, "round_time": int(time.time() * 1_000)}
+            if tasks is not None:
+                line["tasks"] = tasks
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, separators=(",", ":")) + "\n")
             self._records = []

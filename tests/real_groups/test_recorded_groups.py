@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.real_groups.promises import broken
+from tests.real_groups.real_classic_streams import tasks_in
 from tests.real_groups.recorded import judged_lines, records_of
 
 _DATA = Path(__file__).with_name("data")
@@ -24,7 +25,7 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 
 def test_a_group_of_each_client_is_recorded() -> None:
-    assert {name.rpartition("-")[0] for name in RECORDED} == {"franz-go", "kafkajs", "sarama"}
+    assert {name.rpartition("-")[0] for name in RECORDED} == {"franz-go", "kafka-streams", "kafkajs", "sarama"}
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -45,3 +46,24 @@ def test_saramas_roundrobin_is_recomputed_whatever_user_data_its_members_are_con
 @pytest.mark.parametrize("name", RECORDED)
 def test_no_real_leader_breaks_what_its_strategy_promises(name: str) -> None:
     assert not [record.generation for record, counts in records_of(_lines(name)) if broken(record, counts)]
+
+
+def test_threads_of_kafka_streams_have_the_tasks_that_their_records_say() -> None:
+    lines = _lines("kafka-streams-classic")
+    newest = {id(line): record for line in lines for record, _ in records_of([line])}
+    said = [{client: tuple(tasks) for client, tasks in line["tasks"].items()} for line in lines]
+
+    assert [tasks_in(newest[id(line)]) for line in lines] == said
+    assert len(said) == 5
+
+
+def test_of_kafka_streams_each_decision_that_is_not_recomputed_says_why() -> None:
+    rows = judged_lines(_lines("kafka-streams-classic"))
+    told = [row for row in rows.drift if row.verdict != "not_applicable"]
+
+    assert {row.reason for row in told} == {
+        "Kafka Streams places tasks by the lag of each copy of their state at that moment, which no record has"
+    }
+    # The last three members had 3, 3 and 2 of 8 tasks.
+    newest = rows.group_health[-1]
+    assert newest.imbalance == newest.imbalance_optimal == 3 / (8 / 3) - 1

@@ -32,6 +32,7 @@ from streaming.groups.classic.membership import (
     write_members,
 )
 from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
+from streaming.groups.classic.stream_tasks import is_streams
 from streaming.groups.classic.what_if import by_member, most_partitions
 from streaming.groups.context import NEWEST, Context, of_record
 from streaming.groups.health.activity import count_rebalance
@@ -240,6 +241,8 @@ def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str]) -
 
 
 def _least_moves(owned: Owned | None, record: MembershipRecord) -> int | None:
+    if is_streams(record):
+        return None  # tasks move, each with all of its partitions, and only where a copy of its state is
     if owned is None or not record.members or not is_consumer(record) or undecodable(record) is not None:
         return None
     try:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from assignors import (
@@ -46,6 +47,7 @@ from streaming.groups.classic.membership import (
 )
 from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.state import ClassicDecision
+from streaming.groups.classic.stream_tasks import is_streams, torn_tasks, why_not_judged
 from streaming.groups.classic.what_if import assigned, classic_what_if_rows, result_of
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.rows import DriftedPartition, WhatIfRow
@@ -187,6 +189,10 @@ def _judge(
         kinds = {found.kind for found in broken}
         reason = next(reason for kind, reason in _INVARIANTS.items() if kind in kinds)
         return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=broken)
+    torn = torn_tasks(record)
+    if torn:
+        reason = f"task {next(iter(torn))[:100]} is active with two members"
+        return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=tuple(chain.from_iterable(torn.values())))
     member = undecodable(record)
     if member is not None:
         return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
@@ -220,6 +226,9 @@ def _recomputed(
     record = decision.record
     if record.record_time - latest > config.metadata_grace_ms:
         return Verdict(UNVERIFIED, "its record time is in the future: the partition counts at that time are not known")
+    custom = config.custom.named(record.protocol or "")
+    if custom is None and is_streams(record):
+        return Verdict(UNVERIFIED, why_not_judged(record))
     missing = _missing(record, counts, config)
     waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())
     if waits and not settled and not last:
@@ -229,7 +238,6 @@ def _recomputed(
     if missing is not None:
         return Verdict(UNVERIFIED, missing[0])
     strategy = record.protocol or ""
-    custom = config.custom.named(strategy)
     if custom is None and find_strategy(strategy) is None:
         return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
     in_racks = custom is not None or any(member.rack for member in record.members)

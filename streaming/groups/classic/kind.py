@@ -21,6 +21,7 @@ from streaming.groups.classic.membership import (
     wanted_topics,
 )
 from streaming.groups.classic.state import Transfer
+from streaming.groups.classic.stream_tasks import idle_threads, is_streams
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import idle_members
 from streaming.groups.kind import FindingAtRound, Kind, Membership, Ownership, finding_of, found_before, unexplained
@@ -133,6 +134,8 @@ def _idle_members(
     """
     topics_of = {member.member_id: frozenset(member.topics or ()) for member in record.members}
     # A pattern that matches nothing asks for nothing.
+    if is_streams(record):
+        return idle_threads(record, decided)
     idle = [m.member_id for m in record.members if m.topics and not any(owned for _, owned in m.assigned or ())]
     sizes = {name: topic.partitions for name, topic in shown.items()}
     return idle_members(idle, topics_of, sizes, record.protocol, decided)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
+from streaming.groups.classic.stream_tasks import balance_of_tasks, is_streams
 from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
 from streaming.groups.rows import MemberRow, TopicAssignment, split
@@ -124,7 +125,7 @@ def group_for_assignors(record: MembershipRecord) -> Group:
 
 
 def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
-    """Imbalance of a decision, and the lowest that any assignment of the same partitions could have.
+    """Imbalance of a decision, and the lowest that any assignment of the same partitions, or tasks, could have.
 
     Returns:
         (None, None) when nothing is assigned or an assignment cannot be decoded; (imbalance, None) when only the lowest
@@ -135,6 +136,8 @@ def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
         return None, None
     if undecodable(record) is not None:
         return imbalance(counts), None
+    if is_streams(record):
+        return balance_of_tasks(record) or (imbalance(counts), None)
     try:
         return imbalance(counts), imbalance_optimal(group_for_assignors(record))
     except AssignorError:

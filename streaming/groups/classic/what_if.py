@@ -32,6 +32,7 @@ from assignors.measures import bounds_of, informed, settled
 from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
 from streaming.groups.classic.state import ClassicDecision, Owned
+from streaming.groups.classic.stream_tasks import is_streams
 from streaming.groups.context import GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
 from streaming.groups.rows import WhatIfRow
@@ -80,13 +81,15 @@ def classic_what_if_rows(
         crowded: It is not one of the newest.
 
     Returns:
-        Nothing for groups that assign no partitions, for empty groups, and for the first half of a cooperative
-        rebalance, whose moves count for the second.
+        Nothing for groups that assign no partitions or tasks of Kafka Streams, for empty groups, and for the first half
+        of a cooperative rebalance, whose moves count for the second.
     """
     record = decision.record
     runs = record.protocol
     if not config.what_if_max_size or runs is None or not is_consumer(record) or decision.first_half:
         return []
+    if is_streams(record) and config.custom.named(runs) is None:
+        return []  # its threads have no other strategy
     if verdict.verdict == NOT_APPLICABLE:
         return []
     names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))

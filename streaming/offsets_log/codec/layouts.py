@@ -95,12 +95,12 @@ class _Field(_Struct, frozen=True, kw_only=True):
 
 
 class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    api_key: int
-    type: Literal["coordinator-key", "coordinator-value", "request", "response"]
+    type: Literal["coordinator-key", "coordinator-value", "request", "response", "data"]
     name: str
     valid_versions: _Range
     flexible_versions: _Range
     fields: tuple[_Field, ...]
+    api_key: int = -1
     common_structs: tuple[_Struct, ...] = ()
 
 
@@ -126,6 +126,13 @@ def parse_schema(name: str, key: str, value: str | None) -> RecordSchema:
     of_value, fields, structs = _read(value)
     versions, flexible = _versions(of_value.valid_versions), _versions(of_value.flexible_versions)
     return RecordSchema(of_key.api_key, name, versions, flexible, key_fields, fields, structs)
+
+
+def data_schema(name: str) -> RecordSchema:
+    """The schema of bytes inside a record, which have no key; its type is -1."""
+    message, fields, structs = _read(files(_FOLDER).joinpath(f"{name}.json").read_text("utf-8"))
+    versions, flexible = _versions(message.valid_versions), _versions(message.flexible_versions)
+    return RecordSchema(message.api_key, name, versions, flexible, (), fields, structs)
 
 
 def _read(text: str) -> tuple[_Message, tuple[Field, ...], dict[str, tuple[Field, ...]]]:

@@ -23,14 +23,15 @@ kafka-clients 4.3.1; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
 from streaming.offsets_log.codec.keys import GROUP_METADATA
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
+from streaming.offsets_log.codec.stream_thread import stream_thread
 from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
-from streaming.records import Member, MembershipRecord, TopicPartitions
+from streaming.records import STREAM, Member, MembershipRecord, TopicPartitions, pack_thread
 
 # A topic's two-byte length and the count of its partitions.
 _LEAST_TOPIC_PARTITIONS = 2 + 4
@@ -160,7 +161,10 @@ def decode_membership(
         return value
     metadata = value.fields
     is_consumer = metadata.protocolType == _CONSUMER
-    members = tuple([_consumer(member, allowance) if is_consumer else _member(member) for member in metadata.members])
+    protocol = metadata.protocol
+    members = tuple(
+        [_consumer(member, protocol, allowance) if is_consumer else _member(member) for member in metadata.members]
+    )
     if allowance.exceeded:
         return Rejected("value: its members have more topics and partitions than any coordinator writes into a record")
     return MembershipRecord(
@@ -185,7 +189,8 @@ def seen_member(
     subscription: bytes,
     assignment: bytes,
     *,
-    decodes: bool,
+    protocol_type: str,
+    protocol: str,
 ) -> Member:
     """A member as an answer to DescribeGroups tells it, decoded like one of a record. Never raises.
 
@@ -196,7 +201,8 @@ def seen_member(
         client_host: Host as the broker recorded it.
         subscription: Bytes of its subscription.
         assignment: Bytes of its assignment.
-        decodes: The group's protocol type is "consumer": both are decoded.
+        protocol_type: The group's protocol type.
+        protocol: Its protocol: the strategy's name.
     """
     # With the names of a record's member; the answer has no timeouts.
     member = SimpleNamespace(
@@ -209,15 +215,18 @@ def seen_member(
         rebalanceTimeout=-1,
         sessionTimeout=-1,
     )
-    if decodes:
-        return _consumer(member)
+    if protocol_type == _CONSUMER:
+        return _consumer(member, protocol)
     return _member(member)
 
 
-def _consumer(member: Any, allowance: Allowance | None = None) -> Member:
+def _consumer(member: Any, protocol: str | None, allowance: Allowance | None = None) -> Member:
     subscription = decode_subscription(member.subscription, allowance)
     assignment = decode_assignment(member.assignment, allowance)
     reasons = [part.reason for part in (subscription, assignment) if isinstance(part, Rejected)]
+    if protocol == STREAM and isinstance(subscription, MemberSubscription) and isinstance(assignment, MemberAssignment):
+        thread = stream_thread(subscription.user_data, assignment.user_data, assignment.partitions, allowance)
+        subscription = replace(subscription, user_data=pack_thread(thread))
     return _member(
         member,
         None if isinstance(subscription, Rejected) else subscription,

@@ -195,7 +195,8 @@ def classic_membership(answer: Any) -> GroupMembers:
 def _read_classic(kind: str, protocol: str, members: tuple[_RawMember, ...]) -> SeenClassic:
     if sum(len(subscription) + len(assignment) for *_, subscription, assignment in members) > MOST_TOLD:
         return SeenClassic(kind, protocol, (), more=len(members))
-    return SeenClassic(kind, protocol, tuple([seen_member(*one, decodes=kind == "consumer") for one in members]))
+    told = tuple([seen_member(*one, protocol_type=kind, protocol=protocol) for one in members])
+    return SeenClassic(kind, protocol, told)
 
 
 _MEMBER_TYPES: Final = {0: True, 1: False}
