@@ -227,7 +227,7 @@ def _recomputed(
     if record.record_time - latest > config.metadata_grace_ms:
         return Verdict(UNVERIFIED, "its record time is in the future: the partition counts at that time are not known")
     custom = config.custom.named(record.protocol or "")
-    if custom is None and is_streams(record):
+    if custom is None and is_streams(record) and decision.kind not in _BY_NO_LEADER:
         return Verdict(UNVERIFIED, why_not_judged(record))
     missing = _missing(record, counts, config)
     waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())

@@ -105,6 +105,8 @@ def idle_threads(record: MembershipRecord, since: int) -> list[FindingAtRound]:
         record: The group's membership.
         since: When the group decided, ms.
     """
+    if all(any(numbers for _, numbers in member.assigned or ()) for member in record.members):
+        return []
     threads = threads_of(record) or {}
     tasks = sum(len(numbers) for thread in threads.values() for _, numbers in thread.active)
     idle = [name for name, thread in threads.items() if not thread.active and not thread.standby]

@@ -38,7 +38,7 @@ from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import INT_BYTES, Allowance, MalformedError, Reader
 from streaming.records import StreamThread, TopicPartitions
 
-Task = tuple[str, int]
+StreamTask = tuple[str, int]
 """Id of its subtopology, with its named topology before it where there is one, and partition."""
 
 _SCHEMA = data_schema("SubscriptionInfoData")
@@ -76,8 +76,8 @@ class SubscriptionInfo:
     version: int
     latest_version: int
     process: str
-    active: tuple[Task, ...]
-    offset_sums: dict[Task, int | None]
+    active: tuple[StreamTask, ...]
+    offset_sums: dict[StreamTask, int | None]
     endpoint: str | None
     tags: dict[str, str]
     error: int
@@ -96,8 +96,8 @@ class AssignmentInfo:
     """
 
     version: int
-    active: tuple[Task, ...]
-    standby: tuple[Task, ...]
+    active: tuple[StreamTask, ...]
+    standby: tuple[StreamTask, ...]
     error: int
     next_rebalance: int | None
 
@@ -124,7 +124,7 @@ def decode_subscription_info(
     except (MalformedError, UnicodeDecodeError) as error:
         return Rejected(f"subscription info: {error}")
     active = [_task(task.topicGroupId, task.partition) for task in told.prevTasks]
-    sums: dict[Task, int | None] = {_task(task.topicGroupId, task.partition): None for task in told.standbyTasks}
+    sums: dict[StreamTask, int | None] = {_task(task.topicGroupId, task.partition): None for task in told.standbyTasks}
     for of in told.taskOffsetSums:
         if version >= _NAMED:
             parts = [(_task(of.topicGroupId, of.partition, of.namedTopology or ""), of.offsetSum)]
@@ -224,19 +224,19 @@ def stream_thread(
     )
 
 
-def _task(subtopology: int, partition: int, topology: str = "") -> Task:
+def _task(subtopology: int, partition: int, topology: str = "") -> StreamTask:
     """A task, named as Kafka Streams prints it (`TaskId.toString`)."""
     return (f"{topology}__{subtopology}" if topology else str(subtopology)), partition
 
 
-def _by_subtopology(tasks: Iterable[Task]) -> TopicPartitions:
+def _by_subtopology(tasks: Iterable[StreamTask]) -> TopicPartitions:
     found: dict[str, set[int]] = {}
     for name, partition in tasks:
         found.setdefault(name, set()).add(partition)
     return tuple([(name, tuple(sorted(partitions))) for name, partitions in sorted(found.items())])
 
 
-def _read_task(reader: Reader, version: int) -> Task:
+def _read_task(reader: Reader, version: int) -> StreamTask:
     subtopology, partition, topology = reader.int32("subtopology"), reader.int32("partition"), ""
     if min(subtopology, partition) < 0:
         message = f"task {subtopology}_{partition} is negative"
