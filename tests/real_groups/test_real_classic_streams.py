@@ -13,8 +13,8 @@ from kafka import KafkaAdminClient
 from streaming.records import MembershipRecord, thread_of
 from tests.probe.witness import Cluster
 from tests.real_groups.followed import until
-from tests.real_groups.real_log import core_verdicts, offsets_log, read_on
 from tests.real_groups.real_classic_streams import ClassicStreams, Tasks, tasks_in
+from tests.real_groups.real_log import core_verdicts, offsets_log, read_on
 from tests.real_groups.recorded import Recording
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.nightly, pytest.mark.timeout(3600)]
