@@ -39,6 +39,7 @@ from streaming.demo.log_writer import (
     write_junk,
     write_past,
 )
+from streaming.demo.share_member import ShareMember
 from streaming.demo.stage import Cast, Player, Story
 from streaming.exceptions import EvenkeelError
 
@@ -576,6 +577,26 @@ ALL_STORIES: tuple[Story, ...] = (
         again=((0, (_tell, "a", "recover")), (30, (_tell, "a", "get_stuck"))),
         again_s=360,
         at_end=((_tell, "a", "recover"),),
+    ),
+    Story(
+        17,
+        "a share group with records that no member can process: each is released until the group gives it up",
+        ("payouts-share",),
+        {"payouts": 1},
+        {name: partial(ShareMember, "payouts-share", "payouts", f"payouts-{name}") for name in "ab"},
+        ((0, (_join, "a", "b")),),
+        (
+            finds("records_given_up", "payouts-share"),
+            holds(
+                "payouts-share should have given up one record in fifty, and rejected none",
+                "SELECT sum(given_up_records) >= 1 AND sum(given_up_records) <= max(high_watermark) / 50 + 1 "
+                "AND sum(rejected_records) = 0 AS holds, sum(given_up_records) AS had, max(high_watermark) AS ends "
+                "FROM lag WHERE group_id = 'payouts-share'",
+            ),
+            now("payouts-share", "have done everything else", "lag_total = 0"),
+        ),
+        {("deliveries", "payouts-share"): ("firing",)},
+        rates={"payouts": 1.0},
     ),
 )
 

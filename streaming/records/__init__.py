@@ -117,7 +117,7 @@ from streaming.records.rounds import (
     RoundOpened,
     rest_interval_ms,
 )
-from streaming.records.share import BROKERS, STATE_LOG, SeenShares, SharePartition
+from streaming.records.share import BROKERS, START_NOT_TOLD, STATE_LOG, SeenShares, SharePartition
 from streaming.records.unreadable import (
     KINDS,
     LONGEST_REASON,
@@ -166,6 +166,7 @@ __all__ = [
     "ROUNDS_KEY",
     "SHARE",
     "SILENT_INTERVALS",
+    "START_NOT_TOLD",
     "STATE_LOG",
     "STREAM",
     "STREAMS",

@@ -16,6 +16,10 @@ BROKERS: Final = "brokers"
 """Start offsets and lag are asked for (DescribeShareGroupOffsets); nobody tells more."""
 
 
+START_NOT_TOLD: Final = -2
+"""`SharePartition.start` where the coordinator could not tell it in this round."""
+
+
 class SharePartition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One partition of a share group.
 
@@ -23,7 +27,8 @@ class SharePartition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         partition: Its number.
-        start: Start offset, as the share coordinator keeps it; -1 while nothing was ever delivered.
+        start: Start offset, as the share coordinator keeps it; -1 while nothing was ever delivered, `START_NOT_TOLD`
+            where it is not known in this round.
         done: Records from the start offset on that are acknowledged or archived; -1 where only lag is told.
         lag: Lag as the broker computes it (KIP-1226): records from the start offset to the end that are not done; -1
             where `done` tells it, or it is not known.

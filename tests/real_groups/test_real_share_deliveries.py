@@ -8,11 +8,14 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from kafka import KafkaProducer
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import LagRow
 from streaming.jars import classpath
+from streaming.records import partition_key
+from streaming.share_state import TOPIC
 from tests.java_tools import share_group_offsets
 from tests.oracle.java_classes import java_command
 from tests.real_groups.followed import Followed, until
@@ -200,3 +203,29 @@ def test_without_the_log_start_offset_and_lag_are_those_of_the_tool(bootstrap: s
             }
         world.say(1, "accept", "accept")
         assert [row.lag for row in world.rest_with_lag(0, 2).values()] == [0, 2]
+
+
+def test_junk_in_the_state_of_share_groups_is_quarantined_once_and_stops_nothing(tmp_path: Path, unique: str) -> None:
+    # Its share coordinator does not survive that, so this broker has no other test.
+    with EmbeddedBroker(tmp_path, heap="384m") as broker, Followed(broker.bootstrap, unique) as followed:
+        world = World(broker.bootstrap, unique, followed)
+        with world.member():
+            world.begin()
+        before = world.rows()[0]
+        # Only such a client may write to Kafka's internal topics.
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "__admin_client", "log_level": 0})
+        for key, value in ((b"\0\0\0\1g", b"\0\0"), (b"\0\7", b"later"), *[(b"\0", b"junk")] * 5):
+            producer.produce(TOPIC, value, key, partition=0)
+        producer.flush()
+        followed.round()
+        # A probe that starts cannot ask for the topics' names, so it says that lag is unknown.
+        followed.restart()
+        followed.round()
+        followed.round()
+        rows = followed.rows[partition_key(TOPIC, 0)].quarantine
+        assert {row.topic for row in rows} == {TOPIC}
+        assert [(row.key_type, row.records) for row in rows if row.kind == "unknown"] == [(7, 1)]
+        assert sum(row.records for row in rows if row.kind == "undecodable") == 6
+        row = world.rows()[0]
+        assert (before.lag, row.committed_offset) == (0, before.committed_offset)
+        assert (row.lag, row.reason) in {(0, None), (None, "deliveries_not_told")}

@@ -20,7 +20,7 @@ from streaming.groups.lag.oldest_unread import ROUNDS, Unread
 from streaming.groups.lag.partitions import Measured
 from streaming.groups.lag.state import MARKER, PartitionState, ShareProgress
 from streaming.groups.state import GroupState
-from streaming.records import BROKERS, GroupObservation, SeenShares, SharePartition
+from streaming.records import BROKERS, START_NOT_TOLD, GroupObservation, SeenShares, SharePartition
 
 DONE_NOT_TOLD: Final = "done_not_told"
 """Why the upper bound is not known: which records behind the start offset are done is not told."""
@@ -33,8 +33,7 @@ def note_deliveries(state: GroupState, observation: GroupObservation, config: Gr
     shares = observation.shares
     if shares is None:
         for _, _, known in _partitions(state):
-            if known.share is not None:
-                known.share.done_told = known.share.lag = -1
+            _forget_told(known)
         return
     told = {
         (topic, one.partition): one
@@ -43,14 +42,22 @@ def note_deliveries(state: GroupState, observation: GroupObservation, config: Gr
         for one in partitions
     }
     for topic, number, known in _partitions(state):
-        if known.committed >= 0 and ((topic, number) not in told or told[topic, number].start < 0):
+        one = told.get((topic, number))
+        if one is not None and one.start == START_NOT_TOLD:
+            _forget_told(known)
+        elif known.committed >= 0 and (one is None or one.start < 0):
             known.offset_deleted = True
             known.committed, known.of_topic, known.share = -1, None, None
             known.forget_rounds()
-    for (topic, number), one in told.items():
-        if one.start >= 0:
+    for (topic, number), now in told.items():
+        if now.start >= 0:
             known = state.partitions.setdefault(topic, {}).setdefault(number, PartitionState())
-            _note(known, one, shares, observation)
+            _note(known, now, shares, observation)
+
+
+def _forget_told(known: PartitionState) -> None:
+    if known.share is not None:
+        known.share.done_told = known.share.lag = -1
 
 
 def _partitions(state: GroupState) -> Iterator[tuple[str, int, PartitionState]]:

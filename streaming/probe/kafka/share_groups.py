@@ -20,6 +20,7 @@ from kafka.errors import AuthorizationError, CorruptRecordError, KafkaError
 from streaming.lifecycle import room_log
 from streaming.offsets_log import LogRecord, UnknownKey, UnknownVersion, UnreadableRecords, Windows, unknown_type
 from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka.answers import leaders_of
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.requests import (
@@ -65,6 +66,9 @@ from streaming.share_state import (
 _LOG = room_log(__name__)
 
 _NO_RIGHT: Final = f"Without the right Read on topic {TOPIC} only start offsets and lag of share groups are known."
+
+_ASK_S: Final = 2.0
+"""What share groups have consumed is worth a moment, and no round: coordinators ask yet another broker for it."""
 
 _TOLD_WHOLE: Final = 3
 """Undecodable records that a closing record has with their bytes, which may be 32 KB each; others are counted."""
@@ -238,7 +242,7 @@ class ShareGroups:
             deadline: When the round has to be done.
 
         Raises:
-            RoundAbandonedError: A necessary answer is missing.
+            StopRequestedError: The probe is to stop.
         """
         nodes = {group.group: group.node for group in listed if group.group_type == SHARE}
         self._asked = {group: ids for group, ids in self._asked.items() if group in nodes}
@@ -252,11 +256,12 @@ class ShareGroups:
             answers = self._ask(nodes, deadline)
             return SharesSeen({g: _seen(BROKERS, self._since, _told(a), known.get(g)) for g, a in answers.items()})
         strange = {group: node for group, node in nodes.items() if not self._knows_names(states, group)}
-        self._ask(strange, deadline)
-        self._asked |= {group: frozenset(topic for topic, _ in states.of(group)) for group in strange}
+        answered = self._ask(strange, deadline)
+        self._asked |= {group: frozenset(topic for topic, _ in states.of(group)) for group in answered}
         found = {
             group: _seen(STATE_LOG, self._since, _read(states.of(group), self._names), known.get(group))
             for group in nodes
+            if self._knows_names(states, group)
         }
         return SharesSeen(found, log)
 
@@ -264,14 +269,17 @@ class ShareGroups:
         """Read the topic to its end; how far, or () where it cannot be read."""
         if self._tail is None or self._tail.is_refused:
             return ()
-        topic = self._ask_topics.metadata([TOPIC], deadline).topics.get(TOPIC)
-        if topic is Refused.FORBIDDEN:
-            self._tail.is_refused = True
-            _LOG.info("%s", _NO_RIGHT)
-        if not isinstance(topic, TopicMetadata):
+        try:
+            topic = self._ask_topics.metadata([TOPIC], deadline).topics.get(TOPIC)
+            if topic is Refused.FORBIDDEN:
+                self._tail.is_refused = True
+                _LOG.info("%s", _NO_RIGHT)
+            if not isinstance(topic, TopicMetadata):
+                return ()
+            ends = self._ask_partitions.offsets(OffsetKind.END, leaders_of({TOPIC: topic}), deadline)
+        except RoundAbandonedError as error:
+            _LOG.info("Could not ask for the end of %s: %s.", TOPIC, error)
             return ()
-        leaders = leaders_of({TOPIC: topic})
-        ends = self._ask_partitions.offsets(OffsetKind.END, leaders, deadline)
         if len(ends) < len(topic.leaders):
             return ()
         if not self._tail.follow({number: end for (_, number), end in ends.items()}, before, deadline):
@@ -284,8 +292,12 @@ class ShareGroups:
         return ids <= self._names.keys() | self._asked.get(group, frozenset())
 
     def _ask(self, nodes: Mapping[str, int], deadline: Deadline) -> dict[str, tuple[ShareOffset, ...]]:
-        answers = self._ask_groups.share_offsets(nodes, deadline)
-        told = {group: answer for group, answer in answers.items() if not isinstance(answer, Refused)}
+        """What coordinators tell now: theirs is the answer of another coordinator, which may be down by itself."""
+        try:
+            told = self._ask_groups.share_offsets(nodes, deadline.at_most(_ASK_S))
+        except RoundAbandonedError as error:
+            _LOG.info("Could not ask what share groups have consumed: %s.", error)
+            return {}
         for topic, topic_id in {(one.topic, one.topic_id) for of_group in told.values() for one in of_group}:
             # A topic that was created again has its name for itself: the state of the one before goes, soon.
             if topic_id is not None and self._names.get(topic_id) != topic:

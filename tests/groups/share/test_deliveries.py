@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from streaming.groups.rows import LagRow
-from streaming.records import BROKERS, STATE_LOG, GroupInput, GroupObservation, SeenShares, SharePartition
+from streaming.records import (
+    BROKERS,
+    START_NOT_TOLD,
+    STATE_LOG,
+    GroupInput,
+    GroupObservation,
+    SeenShares,
+    SharePartition,
+)
 from tests.groups.build import SECOND, START, Life, counted, make_observation, make_topic, rows_in_batches
 
 LOCK_MS = 30_000
@@ -70,6 +78,13 @@ def test_a_round_that_could_ask_nobody_says_that_lag_is_unknown() -> None:
     assert (newest(life).lag, newest(life).reason, newest(life).lag_status) == (None, "deliveries_not_told", "unknown")
     life.take(see(30, kept(25), 25))
     assert (newest(life).lag, newest(life).lag_status) == (0, "ok")
+
+
+def test_a_partition_that_its_coordinator_could_not_tell_is_unknown_and_not_gone() -> None:
+    life = Life.after(see(10, told(4, 9), 20), see(20, told(START_NOT_TOLD, -1), 20))
+    row = newest(life)
+    assert (row.ended, row.committed_offset, row.lag, row.reason) == (False, 4, None, "deliveries_not_told")
+    assert findings(life) == {}
 
 
 def test_a_partition_that_nothing_was_delivered_of_has_no_lag_and_no_row() -> None:

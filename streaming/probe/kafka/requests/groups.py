@@ -23,6 +23,7 @@ from streaming.probe.kafka.messages import (
     StreamsGroupDescribeRequest,
 )
 from streaming.probe.kafka.requests.topics import GROUP_FORBIDDEN, OK, Refused, demand, refusal_of_group
+from streaming.records import START_NOT_TOLD
 
 GROUPS_PER_REQUEST = 100
 """An answer holds the members' subscriptions and assignments: some megabytes for 100 groups of 50 members.
@@ -48,7 +49,7 @@ class ShareOffset(NamedTuple):
         topic: Topic.
         topic_id: Kafka's printed topic id; None when unknown.
         partition: Partition.
-        start: Start offset; -1 while there is none.
+        start: Start offset; -1 while there is none, `START_NOT_TOLD` where the coordinator could not tell it.
         lag: Records from there to the end that are not done; -1 while there is no start offset.
     """
 
@@ -202,9 +203,7 @@ class GroupRequests:
                 found[group.group_id] = _committed(group, places) if refused is None else refused
         return found
 
-    def share_offsets(
-        self, groups: Mapping[str, int], deadline: Deadline
-    ) -> dict[str, tuple[ShareOffset, ...] | Refused]:
+    def share_offsets(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, tuple[ShareOffset, ...]]:
         """Ask coordinators for the start offsets and lag of share groups (KIP-932, KIP-1226).
 
         Args:
@@ -212,10 +211,11 @@ class GroupRequests:
             deadline: When the round has to be done.
 
         Returns:
-            Per group those partitions that the coordinator can tell; empty where brokers do not know the request.
+            Per group its partitions. A group of which it tells nothing is missing, and
+            all are where brokers do not know the request.
 
         Raises:
-            RoundAbandonedError: A coordinator did not answer or has moved.
+            RoundAbandonedError: A coordinator did not answer.
         """
         request = DescribeShareGroupOffsetsRequest
         if not groups or not self._connections.knows(request):
@@ -228,9 +228,10 @@ class GroupRequests:
             for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
         ]
         return {
-            group.group_id: refusal_of_group(group, group.group_id) or _share_offsets(group)
+            group.group_id: _share_offsets(group)
             for answer in self._connections.ask(work, deadline)
             for group in answer.groups
+            if group.error_code == OK
         }
 
     def _committed_one_by_one(
@@ -260,12 +261,11 @@ def _share_offsets(group: Any) -> tuple[ShareOffset, ...]:
             topic.topic_name,
             printed(topic.topic_id.bytes) if topic.topic_id else None,
             partition.partition_index,
-            partition.start_offset,
+            partition.start_offset if partition.error_code == OK else START_NOT_TOLD,
             partition.lag,
         )
         for topic in group.topics
         for partition in topic.partitions
-        if partition.error_code == OK
     )
 
 
