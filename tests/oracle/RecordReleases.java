@@ -220,7 +220,7 @@ public class RecordReleases {
         List<String> names;
         try (JarFile file = new JarFile(jars[0])) {
             names = file.stream().map(entry -> entry.getName())
-                .filter(name -> name.matches("(org/apache/kafka/coordinator/group|kafka/internals)/generated/[A-Za-z]+Key\\.class"))
+                .filter(name -> name.matches("(org/apache/kafka/coordinator/(group|share)|kafka/internals)/generated/[A-Za-z]+Key\\.class"))
                 .map(name -> name.substring(0, name.length() - "Key.class".length()).replace('/', '.')).sorted()
                 .collect(Collectors.toList());
         }

@@ -47,11 +47,26 @@ def random_records(seed: int, count: int, releases: Sequence[str] = RELEASES) ->
     return _run("random", str(seed), str(count), releases=releases)
 
 
-def _run(*arguments: str, releases: Sequence[str] = RELEASES) -> Iterator[dict[str, Any]]:
+SHARE_RELEASES = ("4.1.1", "4.2.0", "4.3.1", NEWEST)
+
+
+def share_layouts() -> list[dict[str, Any]]:
+    """As `layouts`, of the records of `__share_group_state`."""
+    return list(_run("schemas", releases=SHARE_RELEASES, coordinator="share"))
+
+
+def random_share_records(seed: int, count: int) -> Iterator[dict[str, Any]]:
+    """As `random_records`, of `__share_group_state`."""
+    return _run("random", str(seed), str(count), releases=SHARE_RELEASES, coordinator="share")
+
+
+def _run(*arguments: str, releases: Sequence[str] = RELEASES, coordinator: str = "group") -> Iterator[dict[str, Any]]:
     broker = classpath("broker")
     clients = [path for path in broker if path.name.startswith(("kafka-clients-", "jackson-", "slf4j-api-"))]
     jars = {path.stem: str(path) for path in [*classpath("records"), *broker]}
-    named = [f"{release}={os.pathsep.join(jars[name] for name in _jars_of(release))}" for release in releases]
+    named = [
+        f"{release}={os.pathsep.join(jars[name] for name in _jars_of(release, coordinator))}" for release in releases
+    ]
     command = [*java_command(_RUNNER, clients, "512m"), *arguments, *named]
     run = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
     if run.returncode:
@@ -60,11 +75,11 @@ def _run(*arguments: str, releases: Sequence[str] = RELEASES) -> Iterator[dict[s
         yield json.loads(line)
 
 
-def _jars_of(release: str) -> list[str]:
+def _jars_of(release: str, coordinator: str) -> list[str]:
     """Before 3.5 the record classes were in the broker's own jar, since then in the group coordinator's."""
     if release == "3.3.2":
         return [f"kafka_2.13-{release}"]
-    return [f"kafka-group-coordinator-{release}", *([f"kafka-clients-{release}"] if release == NEWEST else [])]
+    return [f"kafka-{coordinator}-coordinator-{release}", *([f"kafka-clients-{release}"] if release == NEWEST else [])]
 
 
 def golden(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

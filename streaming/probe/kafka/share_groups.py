@@ -293,6 +293,8 @@ class ShareGroups:
 
     def _ask(self, nodes: Mapping[str, int], deadline: Deadline) -> dict[str, tuple[ShareOffset, ...]]:
         """What coordinators tell now: theirs is the answer of another coordinator, which may be down by itself."""
+        if not nodes:
+            return {}
         try:
             told = self._ask_groups.share_offsets(nodes, deadline.at_most(_ASK_S))
         except RoundAbandonedError as error:
