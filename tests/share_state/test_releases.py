@@ -10,7 +10,7 @@ from streaming.offsets_log import DecodedRecord
 from streaming.offsets_log.codec.interpreter import key_layout, value_layout
 from streaming.share_state import DECODER
 from tests.examples import examples
-from tests.offsets_log.codec.test_releases import only_tags_of, told
+from tests.offsets_log.schema_fields import only_tags_of, told
 from tests.oracle.record_releases import NEWEST, SHARE_RELEASES, random_share_records, share_layouts
 
 pytestmark = pytest.mark.java
