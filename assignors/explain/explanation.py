@@ -95,7 +95,9 @@ class Explanation:
         members = _count(len(sizes), "member")
         least, most = min(sizes.values(), default=0), max(sizes.values(), default=0)
         each = f", {least:,} each" if least == most else f", {least:,} to {most:,} each"
-        yield f"In all {_count(sum(sizes.values()), 'partition')} for {members}{each}."
+        given = {(topic, number) for topics in assignment.values() for topic, of in topics.items() for number in of}
+        given_for = "for" if len(given) == sum(sizes.values()) else f"given {sum(sizes.values()):,} times to"
+        yield f"In all {_count(len(given), 'partition')} {given_for} {members}{each}."
 
     def _sentence_about(self, partition: PartitionId) -> str:
         if self.assignment is None:

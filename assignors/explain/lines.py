@@ -93,7 +93,7 @@ def _explain_client(line: ClientLine, custom: Strategy | None) -> Explanation:
 def _explain_server(line: ServerLine) -> Explanation:
     group = line.group()
     named = _topic_names(group)
-    partitions = _ranges({topic_name: topic.partitions for topic_name, topic in group.topics.items()})
+    partitions = {topic_name: topic.assignable() for topic_name, topic in group.topics.items()}
     had = {
         member.member_id: _partition_ids(
             [(named.get(group.uuids[topic_id].text, topic_id), numbers) for topic_id, numbers in member.target]

@@ -199,13 +199,23 @@ class ResolvedRegex(_Record, frozen=True, array_like=True, tag="gx"):
 
 
 class KnownTopics(_Record, frozen=True, array_like=True, tag="gn"):
-    """Topics by id (types 4 and 9 up to 4.0; 15: a share group's initializing and initialized ones).
+    """Topics by id (types 4 and 9 up to 4.0).
 
     Attributes:
         topics: (id, name, partition count or None where the record has none), in record order.
     """
 
     topics: tuple[tuple[str, str, int | None], ...]
+
+
+class ShareTopics(KnownTopics, frozen=True, array_like=True, tag="gi"):
+    """A share group's topics, initializing and initialized ones (type 15); they have no counts.
+
+    Attributes:
+        initialized: Partitions whose state is initialized: those that the assignor may assign.
+    """
+
+    initialized: IdPartitions
 
 
 class InternalTopics(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -295,6 +305,7 @@ ModernInput = (
     | CurrentAssignment
     | ResolvedRegex
     | KnownTopics
+    | ShareTopics
     | StreamsTopology
     | Removed
 )
@@ -305,4 +316,5 @@ def row_of(item: ModernInput | UnreadableModern) -> str:
     if isinstance(item, Removed | UnreadableModern):
         return f"{_KINDS.get(item.key_type)} {item.part or ''}"
     part = item.regex if isinstance(item, ResolvedRegex) else getattr(item, "member_id", "")
-    return f"{type(item).__name__} {part}"
+    kind = KnownTopics if isinstance(item, KnownTopics) else type(item)
+    return f"{kind.__name__} {part}"

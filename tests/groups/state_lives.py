@@ -58,6 +58,7 @@ from tests.groups.build import (
 from tests.groups.coordinator import TOPIC, Written
 from tests.groups.modern_log import TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
 from tests.groups.rocketmq.world import A, B, C, three
+from tests.groups.share import share_log
 from tests.offsets_log.written import current_assignment, member_metadata, other_key, regular_expression, target_epoch
 
 __all__ = ["STATES"]
@@ -227,6 +228,10 @@ def streams() -> Life:
         CurrentAssignment(*at[6], "a", 1, 0, 0, active, (), standby, warmup, standby, warmup),
         TargetAssignment(17, START, STREAMS, 7, "a", active, warmup, standby),
     )
+
+
+def initializing() -> Life:
+    return Life.after(*read([*share_log.READY, share_log.member("b", "orders")]))
 
 
 def behind() -> Life:
@@ -400,6 +405,7 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
         "one partition given up at 15 and not given on; a third partition first seen at 20",
         pending_handover,
     ),
+    "initializing": ("a share group with a member that has joined just now", initializing),
     "joined": ("an upgraded group whose target is being carried out, that no round has shown yet", joined),
     "loaded": ("a group that was behind for a whole window, with a hot partition", loaded),
     "restless": ("a group that rebalances far more often than it did, and commits nothing", restless),

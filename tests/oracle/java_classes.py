@@ -28,6 +28,14 @@ class JavaMembers(MembersProcess):
         super().__init__(java_command(source, classpath(f"clients-{release}"), "512m", against="clients-2.4.1"))
 
 
+class ShareMembers(MembersProcess):
+    """As `JavaMembers`, members of share groups."""
+
+    def __init__(self, release: str) -> None:
+        source = Path(__file__).with_name("ShareMembers.java")
+        super().__init__(java_command(source, classpath(f"clients-{release}"), "512m"))
+
+
 __all__ = ["java_command"]
 
 _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "tests"

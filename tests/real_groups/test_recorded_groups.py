@@ -1,7 +1,8 @@
-"""Records of real groups of other clients, as the long test met them (test_real_groups_soak.py), judged again.
+"""Records of real groups of other clients and of a share group, as the long tests met them, judged again.
 
 `data/` has the membership records of groups on Kafka 4.3.1 with the releases of real_clients.py, recorded by the long
-test on 28 November 2026: members come and go, are killed and deployed together, and have different subscriptions.
+test (test_real_groups_soak.py) on 28 November 2026: members come and go, are killed and deployed together, and have
+different subscriptions. The share group is of 29 November (test_real_share_groups.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 
 def test_a_group_of_each_client_is_recorded() -> None:
-    assert {name.rpartition("-")[0] for name in RECORDED} == {"franz-go", "kafka-streams", "kafkajs", "sarama"}
+    clients = {name.rpartition("-")[0] for name in RECORDED}
+    assert clients == {"franz-go", "kafka-streams", "kafkajs", "sarama", "share"}
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -41,6 +43,13 @@ def test_saramas_roundrobin_is_recomputed_whatever_user_data_its_members_are_con
     assert {(row.verdict, (row.matching_library or "").partition(":")[0]) for row in verdicts} == {
         ("identical", "sarama")
     }
+
+
+def test_each_target_of_a_real_share_group_is_recomputed_from_its_log() -> None:
+    rows = judged_lines(_lines("share-simple")).drift
+
+    assert [row.verdict for row in rows if row.reason != "the group is empty"] == ["identical"] * 14
+    assert {row.matching_library for row in rows} <= {"broker:4.2.0", None}
 
 
 @pytest.mark.parametrize("name", RECORDED)

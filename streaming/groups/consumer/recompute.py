@@ -11,7 +11,7 @@ needed; otherwise rounds must have named every topic of the target. Unknown valu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Final
@@ -35,7 +35,6 @@ from assignors.brokers import (
     ServerMember,
     ServerTopic,
     assign_on_server,
-    known_server_strategies,
     member_orders,
     names_in_hash_order,
 )
@@ -61,7 +60,7 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
         decision: A decision of a consumer group with members.
         config: Settings.
     """
-    unknown = _unknown(decision)
+    unknown = unknown_inputs(decision)
     if unknown is not None:
         return unknown
     ids = {name: topic_id for topic_id, name in names_at(state, decision).items()}
@@ -80,6 +79,11 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
             return f"its target shows {shown} partitions of topic {name[:100]!r}, rounds have seen {counts}"
         if shown:
             topics[name] = ServerTopic(ids[name], shown)
+    return group_asked(decision, topics)
+
+
+def group_asked(decision: ModernDecision, topics: Mapping[str, ServerTopic]) -> ServerGroup | str:
+    """The members of a decision with these topics as the assignor saw them, or what is wrong with them."""
     old = {new: before for before, new in decision.replaced}
     before = decision.before or {}
     try:
@@ -102,7 +106,7 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
         return str(error)[:200]
 
 
-def _unknown(decision: ModernDecision) -> str | None:
+def unknown_inputs(decision: ModernDecision) -> str | None:
     """Why the target cannot be recomputed: which of the coordinator's inputs is unknown; None if all are known."""
     if decision.carried_over:
         return "the group was upgraded from the classic protocol: this is the assignment it had"
@@ -129,20 +133,24 @@ _MOST_ORDERS = 16
 _LARGEST = 5_000
 
 
-def recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
+def recompute_target(
+    decision: ModernDecision, asked: ServerGroup, known: Sequence[str], releases: Sequence[str] = ERAS
+) -> Verdict:
     """Compare a target with the results of all assignors that may have made it.
 
     Args:
-        decision: A decision of a consumer group.
-        asked: Its assignor's input (`asked_of`).
+        decision: A decision of a consumer or share group.
+        asked: Its assignor's input.
+        known: The broker's assignors for this type of group.
+        releases: A release of each of their eras, the likeliest first.
 
     Returns:
         `identical` or `unverified`; never `drifted`, because the operator may run a custom assignor, or because the
         work exceeds the limit for one decision.
     """
     actual = from_topics(decision.targets)
-    strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
-    unknown = [name for name in strategies if name not in known_server_strategies()]
+    strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known)
+    unknown = [name for name in strategies if name not in known]
     if unknown:
         return Verdict(UNVERIFIED, f"assignor {unknown[0].removeprefix(PREFIX)[:100]!r} is not known")
     tried: set[tuple[str, str]] = set()
@@ -150,7 +158,7 @@ def recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     inputs: ServerInputs | None = None
     with of_decision():
         for group in orders_of(decision, asked):
-            for strategy, release in product(strategies, ERAS):
+            for strategy, release in product(strategies, releases):
                 given = ServerInputs(strategy, group, release)
                 inputs = inputs or given
                 try:

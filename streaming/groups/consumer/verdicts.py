@@ -60,7 +60,7 @@ def judge(state: GroupState, decision: ModernDecision, context: Context) -> Verd
     asked = asked_of(state, decision, context.config)
     if isinstance(asked, str):
         return Verdict(UNVERIFIED, asked)
-    return recompute_target(decision, asked)
+    return recompute_target(decision, asked, known_server_strategies())
 
 
 def expected_by(state: GroupState, strategy: str, decision: ModernDecision, context: Context) -> Expected | str:

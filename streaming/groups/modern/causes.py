@@ -8,7 +8,8 @@ not:
   with the same three tombstones (`GroupMetadataManager.consumerGroupFenceMember`), and the timeouts of the brokers are
   not in the log.
 - Since Kafka 4.1 the topics' metadata is a hash of ids, names, partition counts and racks (KIP-1101). Where it has
-  changed, the targets show which topic has other partitions.
+  changed, the targets show which topic has other partitions. A share group records which partitions it has initialized,
+  and so may assign.
 - A streams group's topology, and the settings that its assignor goes by, are written with each epoch (Kafka 4.2 on).
 - A static member that returns under another id makes no new target, so it is never a cause.
 """
@@ -21,7 +22,12 @@ from typing import Final
 from streaming.groups.causes import TopicChange, cause, causes_in_order, coordinator_moved, of_members, of_topics
 from streaming.groups.modern.group import Before, ModernDecision, counts_in
 from streaming.groups.rows import Cause
-from streaming.records import STREAMS
+from streaming.records import SHARE, STREAMS
+
+_METADATA: Final = "the metadata of the topics changed, and its partitions did"
+
+_PARTITIONS: Final = {SHARE: "the group has initialized other partitions than before"}
+"""What shows, by type of group, that partitions changed."""
 
 _GONE: Final = "gone; a leave and a timeout look the same in the log, and the coordinator's own log tells them apart"
 
@@ -58,9 +64,7 @@ def modern_causes(
         if before.new_metadata:
             evidence = "the metadata of the topics changed, and the targets do not show how"
             counts = _changed_counts(decision, names, unchanged=not found)
-            found += of_topics(
-                "partitions_changed", counts, "the metadata of the topics changed, and its partitions did"
-            )
+            found += of_topics("partitions_changed", counts, _PARTITIONS.get(decision.group_type, _METADATA))
         if len(before.asked) == len(decision.assignors) == 1 and before.asked != decision.assignors:
             (first,), (second,) = before.asked, decision.assignors
             found.append(cause("strategy_changed", "most members ask for another assignor", before=first, after=second))

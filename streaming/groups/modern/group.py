@@ -22,6 +22,7 @@ from streaming.records import (
     MembershipRecord,
     ModernMember,
     ResolvedRegex,
+    ShareTopics,
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
@@ -70,7 +71,7 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         targets: Target assignment by member id.
         currents: Current assignment by member id.
         regexes: Resolved regular expressions by expression.
-        topics: Names and counts by topic id, if the log has them (up to Kafka 4.0); None otherwise.
+        topics: Names and counts by topic id, if the log has them (to Kafka 4.0; share groups); None otherwise.
         topology: Topology of a streams group; None otherwise.
         exact: No record that the log ever held is missing.
         metadata_hash: Hash of the subscribed topics' metadata (`GroupEpoch`); 0 when not recorded.
@@ -88,7 +89,7 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     targets: dict[str, TargetAssignment] = {}
     currents: dict[str, CurrentAssignment] = {}
     regexes: dict[str, ResolvedRegex] = {}
-    topics: KnownTopics | None = None
+    topics: KnownTopics | ShareTopics | None = None
     topology: StreamsTopology | None = None
     exact: bool = False
     metadata_hash: int = 0
@@ -176,7 +177,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     left: tuple[str, ...] | None
     replaced: tuple[tuple[str, str], ...]
     undescribed: tuple[str, ...]
-    topics: KnownTopics | None = None
+    topics: KnownTopics | ShareTopics | None = None
     incarnation: int = -1
     carried_over: bool = False
     topology: StreamsTopology | None = None
@@ -282,6 +283,15 @@ def counts_in(targets: Iterable[IdPartitions]) -> dict[str, int]:
         for topic_id, numbers in target:
             counts[topic_id] = max(counts.get(topic_id, 0), max(numbers, default=-1) + 1)
     return counts
+
+
+def initialized(topics: KnownTopics | ShareTopics | None) -> dict[str, frozenset[int]] | None:
+    """Partitions by topic id that a share group's assignor may assign; None if an older release read the record."""
+    if topics is None:
+        return {}
+    if not isinstance(topics, ShareTopics):
+        return None
+    return {topic_id: frozenset(numbers) for topic_id, numbers in topics.initialized if numbers}
 
 
 def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:

@@ -33,7 +33,7 @@ def topic_names(state: GroupState) -> dict[str, str]:
 
 
 def names_at(state: GroupState, decision: ModernDecision) -> dict[str, str]:
-    """Topic names by id for one decision, from rounds and, up to Kafka 4.0, from its own records."""
+    """Topic names by id for one decision, from rounds and, of share groups or up to Kafka 4.0, from its own records."""
     return topic_names(state) | {i: name for i, name, _ in (decision.topics.topics if decision.topics else ())}
 
 
@@ -142,9 +142,10 @@ def standing_modern_members(state: GroupState, context: Context, rules: Mapping[
         subscribing(last, group),
         targets={name: target.partitions for name, target in group.targets.items()},
         tasks=decided_tasks(group),
+        topics=group.topics,
     )
     return [
-        _open_row(state, member, told, topic_names(state), context, rules)
+        _open_row(state, member, told, names_at(state, told), context, rules)
         for member in last.members
         if member.member_id in group.members
     ]

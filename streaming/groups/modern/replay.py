@@ -28,6 +28,7 @@ from streaming.groups.modern.group import (
     ModernGroup,
     asked_assignors,
     decided_tasks,
+    initialized,
     newest_targets,
     subscribing,
 )
@@ -47,6 +48,7 @@ from streaming.records import (
     ModernMember,
     Removed,
     ResolvedRegex,
+    ShareTopics,
     TargetAssignment,
     TargetEpoch,
 )
@@ -115,7 +117,10 @@ def replay(
             group.before.resubscribed.update(dict.fromkeys(using))
         group.regexes[item.regex] = item
     elif isinstance(item, KnownTopics):
-        group.before.new_metadata |= group.topics is not None and group.topics.topics != item.topics
+        if isinstance(item, ShareTopics):
+            group.before.new_metadata |= initialized(group.topics) != initialized(item)
+        else:
+            group.before.new_metadata |= group.topics is not None and group.topics.topics != item.topics
         group.topics = item
     else:
         group.topology = item

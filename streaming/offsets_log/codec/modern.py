@@ -21,6 +21,7 @@ from streaming.records import (
     ModernMember,
     Removed,
     ResolvedRegex,
+    ShareTopics,
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
@@ -177,9 +178,10 @@ def _counts(where: _Where, _: str, value: Any) -> KnownTopics:
     return KnownTopics(*where, tuple(topics))
 
 
-def _share_topics(where: _Where, _: str, value: Any) -> KnownTopics:
+def _share_topics(where: _Where, _: str, value: Any) -> ShareTopics:
     topics = [*value.initializingTopics, *value.initializedTopics]
-    return KnownTopics(*where, tuple([(text_of(topic.topicId), topic.topicName, None) for topic in topics]))
+    named = tuple([(text_of(topic.topicId), topic.topicName, None) for topic in topics])
+    return ShareTopics(*where, named, _by_id(value.initializedTopics))
 
 
 def _topology(where: _Where, _: str, value: Any) -> StreamsTopology:

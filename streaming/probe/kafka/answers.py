@@ -10,7 +10,7 @@ from streaming.probe.kafka.followed import Committed
 from streaming.probe.kafka.look import EMPTY, STABLE, Description, ListedGroup
 from streaming.probe.kafka.requests import OffsetKind, Refused, TopicMetadata
 from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_membership
-from streaming.records import TopicObservation, TopicRetention, pack_offsets
+from streaming.records import SHARE, TopicObservation, TopicRetention, pack_offsets
 
 _CONSUMER = "consumer"
 _STREAMS = "streams"
@@ -71,6 +71,12 @@ def consumer_description(answer: Any, *, tells: bool) -> Description:
             subscribed.update(of_topic.topic_name for of_topic in member.target_assignment.topic_partitions)
     membership = consumer_membership(answer) if tells else None
     return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True, membership=membership)
+
+
+def share_description(answer: Any) -> Description:
+    """A share group (KIP-932), from its part of a ShareGroupDescribe response."""
+    subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
+    return Description(answer.group_state, SHARE, frozenset(subscribed), complete=True)
 
 
 def streams_description(answer: Any) -> Description:

@@ -24,6 +24,7 @@ from streaming.probe.kafka.answers import (
     consumer_description,
     leaders_of,
     seen_groups,
+    share_description,
     streams_description,
     topic_of,
 )
@@ -45,7 +46,7 @@ from streaming.probe.kafka.requests import (
 from streaming.probe.kafka.retention import RetentionKey, Retentions
 from streaming.probe.kafka.share_groups import ShareGroups, StateTail
 from streaming.probe.kafka.timestamps import Timestamps
-from streaming.records import TopicObservation, TopicRetention
+from streaming.records import SHARE, TopicObservation, TopicRetention
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -451,7 +452,10 @@ class KafkaCluster:
         streams = self._ask_groups.describe_streams_groups(
             {group.group: group.node for group in asked if group.group_type == _STREAMS}, deadline
         )
-        self._warn_of_forbidden("Describe on Group", classic | consumer | streams)
+        share = self._ask_groups.describe_share_groups(
+            {group.group: group.node for group in asked if group.group_type == SHARE}, deadline
+        )
+        self._warn_of_forbidden("Describe on Group", classic | consumer | streams | share)
         tells = not self.reads_log
         found |= {
             name: classic_description(answer, tells=tells)
@@ -466,6 +470,7 @@ class KafkaCluster:
         found |= {
             name: streams_description(answer) for name, answer in streams.items() if not isinstance(answer, Refused)
         }
+        found |= {name: share_description(answer) for name, answer in share.items() if not isinstance(answer, Refused)}
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.
         self._followed.descriptions = {name: each for name, each in found.items() if each.state != _DEAD}
@@ -474,9 +479,7 @@ class KafkaCluster:
     def _committed(self, groups: Mapping[str, ListedGroup], deadline: Deadline) -> Mapping[str, Committed]:
         known = self._followed.committed
         # A share group has no committed offsets (KIP-932).
-        asked = {
-            name: group.node for name, group in groups.items() if group.group_type != "share" and name not in known
-        }
+        asked = {name: group.node for name, group in groups.items() if group.group_type != SHARE and name not in known}
         answers = self._ask_groups.committed(asked, deadline)
         self._warn_of_forbidden("Describe on Group", answers)
         self._followed.note_offsets({name: of for name, of in answers.items() if not isinstance(of, Refused)})

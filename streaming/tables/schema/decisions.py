@@ -79,7 +79,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "partitions_moved",
             INT,
-            "Partitions that went from one owner to another; where the broker assigns, between the previous target and this one. NULL when one is not known, and for share groups",
+            "Partitions that went from one owner to another; where the broker assigns, between the previous target and this one. in a share group how often a member lost what another got. NULL when one is not known",
         ),
         Column(
             "partitions_moved_optimal",

@@ -87,6 +87,21 @@ def test_a_broker_s_members_had_their_previous_targets() -> None:
     assert told.sentences()[1:3] == ["a keeps t 0, gives up u 0.", "b keeps t 1."]
 
 
+def test_a_share_group_s_partitions_may_be_given_to_several_members() -> None:
+    topics = {"t": {"id": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": 3, "initialized": [0, 1]}}
+    members = {"a": {"topics": ["t"], "target": [["AAAAAAAAAAAAAAAAAAAAAQ", [0, 1]]]}, "b": {"topics": ["t"]}}
+    line = {"strategy": "server-simple", "library": "4.3.1", "topics": topics}
+    told = explain_line(line | {"members": members | {"c": {"topics": ["t"]}}})
+
+    assert told.listed() == "t 0-1"
+    assert told.sentences()[1:] == [
+        "a keeps t 0-1.",
+        "b gets t 1.",
+        "c gets t 0.",
+        "In all 2 partitions given 4 times to 3 members, 1 to 2 each.",
+    ]
+
+
 def test_a_library_with_an_algorithm_of_its_own_is_not_told_by_java_s_rule() -> None:
     told = explained("range", PLAIN, Library("kafka-go"), t=3)
     assert told.rule.startswith("kafka-go has its own algorithm under the name range")

@@ -148,16 +148,3 @@ def test_the_balance_is_of_the_newest_target_and_goes_with_the_group() -> None:
     life = Life.after(*read(FIRST + SECOND_MEMBER), observation(21))
     rows = life.take(*read([*gone("a", "b"), epoch(3)], 21), observation(30))
     assert (rows.group_health[-1].imbalance, rows.group_health[-1].imbalance_optimal) == (None, None)
-
-
-def test_share_and_streams_groups_have_no_balance() -> None:
-    log = [
-        (other_key(10, GROUP, "a"), b"\x00\x00" + b"\x00" + b"\x02c" + b"\x02h" + b"\x02" + b"\x07orders" + b"\x00"),
-        (other_key(11, GROUP), b"\x00\x00" + b"\x00\x00\x00\x01" + bytes(8) + b"\x00"),
-        (other_key(13, GROUP, "a"), target_assignment({TOPIC: (0, 1, 2, 3)})),
-        (other_key(12, GROUP), epoch(1)[1]),
-    ]
-    row = health(*log)
-    assert (row.imbalance, row.imbalance_optimal, row.verdict) == (None, None, "not_applicable")
-    churn = last_churn(*log)
-    assert (churn.partitions_moved, churn.partitions_moved_optimal, churn.protocol_type) == (None, None, "share")

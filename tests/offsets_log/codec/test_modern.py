@@ -94,7 +94,8 @@ def expected(key_type: int, where: Any, part: str, value: Json) -> modern.Modern
             return modern.ModernMember(*where, part, None, value["rackId"], *host, tuple(value["subscribedTopicNames"]))
         case 15:
             found = [*value["initializingTopics"], *value["initializedTopics"]]
-            return modern.KnownTopics(*where, tuple((topic["topicId"], topic["topicName"], None) for topic in found))
+            named = tuple((topic["topicId"], topic["topicName"], None) for topic in found)
+            return modern.ShareTopics(*where, named, by_id(value["initializedTopics"]))
         case 16:
             return modern.ResolvedRegex(*where, part, tuple(value["topics"]), value["version"], value["timestamp"])
         case 19:

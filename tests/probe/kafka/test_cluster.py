@@ -48,6 +48,10 @@ class Answers:
     def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
         return {}
 
+    def describe_share_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        member = SimpleNamespace(subscribed_topic_names=["orders"])
+        return {group: SimpleNamespace(group_state="Stable", members=[member]) for group in groups}
+
     def describe_streams_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
         return self._describe(groups) if groups else {}
 
@@ -58,6 +62,12 @@ class Answers:
         return Metadata("id", (1, 2), False, {topic: TopicMetadata(None, (), ()) for topic in topics})
 
     def retentions(self, *_: object) -> dict[str, object]:
+        return {}
+
+    def share_settings(self, *_: object) -> dict[str, object]:
+        return {}
+
+    def share_offsets(self, *_: object) -> dict[str, object]:
         return {}
 
     def offsets(self, *_: object) -> dict[tuple[str, int], int]:
@@ -114,6 +124,15 @@ def test_of_two_brokers_that_list_a_group_the_leader_counts(make_cluster: MakeCl
     for both in ([listed(1), listed(2)], [listed(2), listed(1)]):
         look = make_cluster(Answers([both], answered)).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
         assert look.groups == {"g": listed(2)}
+
+
+def test_the_topics_of_a_share_group_are_those_that_its_members_subscribe_to(make_cluster: MakeCluster) -> None:
+    share = ListedGroup("g", 2, "Stable", "share", "share")
+
+    look = make_cluster(Answers([[share]], answered)).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
+
+    assert look.topics_of_groups == {"g": ("orders",)}
+    assert look.descriptions["g"].protocol_type == "share"
 
 
 def test_an_ignored_group_is_not_looked_for(make_cluster: MakeCluster) -> None:

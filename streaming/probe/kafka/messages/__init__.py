@@ -1,8 +1,9 @@
 """Messages of Kafka's protocol that kafka-python 3.0.12 has no schema for; it builds the classes from JSON files.
 
 Source of the layouts: KIP-848, `ConsumerGroupDescribeRequest.json` and `…Response.json` of Kafka 4.3.1 (API key 69,
-version 1 since 4.0); KIP-932 and KIP-1226, `DescribeShareGroupOffsets…` (API key 90, version 1 since 4.2); KIP-1071,
-`StreamsGroupDescribe…` (API key 89, since 4.1). Remove when kafka-python has them.
+version 1 since 4.0); KIP-932 and KIP-1226, `ShareGroupDescribe…` (API key 77, version 1 since 4.1) and
+`DescribeShareGroupOffsets…` (API key 90, version 1 since 4.2); KIP-1071, `StreamsGroupDescribe…` (API key 89, since
+4.1). Remove when kafka-python has them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ __all__ = [
     "ConsumerGroupDescribeResponse",
     "DescribeShareGroupOffsetsRequest",
     "DescribeShareGroupOffsetsResponse",
+    "ShareGroupDescribeRequest",
+    "ShareGroupDescribeResponse",
     "StreamsGroupDescribeRequest",
     "StreamsGroupDescribeResponse",
 ]
@@ -32,6 +35,14 @@ class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=__name__):  # type:
 
 
 class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=__name__):  # type: ignore[misc, call-arg]  # no types
+    """Its answer."""
+
+
+class ShareGroupDescribeRequest(ApiMessage, load_json=__name__):  # type: ignore[misc, call-arg]  # no types
+    """Asks a coordinator for share groups."""
+
+
+class ShareGroupDescribeResponse(ApiMessage, load_json=__name__):  # type: ignore[misc, call-arg]  # no types
     """Its answer."""
 
 

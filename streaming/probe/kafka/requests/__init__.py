@@ -8,6 +8,7 @@ broker and p partitions of their topics on a broker:
     ListGroups     B
     DescribeGroups Σ ceil(g / GROUPS_PER_REQUEST)          of the classic groups that may have members
     ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
+    ShareGroupDescribe     the same                        of share groups
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
                                                            all three only of groups that the log does not tell: in the
                                                            first round, and as `followed.py` says; without the log each

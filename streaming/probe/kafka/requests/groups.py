@@ -1,7 +1,4 @@
-"""Requests to coordinators about groups: ListGroups, the Describe of each type of group, OffsetFetch.
-
-And DescribeShareGroupOffsets for share groups.
-"""
+"""Requests to coordinators about groups: ListGroups, OffsetFetch, and what describes a group of each type."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.messages import (
     ConsumerGroupDescribeRequest,
     DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
 from streaming.probe.kafka.requests.topics import GROUP_FORBIDDEN, OK, Refused, demand, refusal_of_group
@@ -119,6 +117,12 @@ class GroupRequests:
         Kafka 4 refuses to describe a group with a topic that we may not describe: `Refused.FORBIDDEN` too.
         """
         return self._described_by(ConsumerGroupDescribeRequest, groups, deadline)
+
+    def describe_share_groups(
+        self, groups: Mapping[str, int], deadline: Deadline
+    ) -> dict[str, DescribedGroup | Refused]:
+        """Ask coordinators for share groups (KIP-932); as `describe_consumer_groups`."""
+        return self._described_by(ShareGroupDescribeRequest, groups, deadline)
 
     def describe_streams_groups(
         self, groups: Mapping[str, int], deadline: Deadline

@@ -1,0 +1,135 @@
+"""Verdicts on share groups (KIP-932): is the target what the broker's assignor gives?
+
+The log has all of the coordinator's inputs: members, subscriptions, the previous target, and the partitions that the
+assignor may assign, which are those whose state the group has initialized (type 15). It lacks the broker's release, so
+each era of the assignor is tried, and the order of keys that share a bucket of the coordinator's maps, as for consumer
+groups.
+
+`identical` is certain. A target that nothing fits is `unverified`, because brokers may have another assignor
+(`group.share.assignors`). Several members of a partition are normal. `drifted` is a partition whose member does not
+subscribe to its topic while others do: no release gives that. Where subscriptions differ, and nobody subscribes to a
+topic any more or it was deleted, Kafka 4.2 and later leave its partitions where they were.
+
+Source of the rules: `GroupMetadataManager.maybeUpdateTargetAssignment` and `SimpleAssignor` (Kafka 4.1 to 4.4).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import ceil
+from typing import Final
+
+from assignors import imbalance
+from assignors.brokers import ServerGroup, ServerTopic, known_share_strategies
+from streaming.groups.consumer.recompute import before_target, group_asked, recompute_target, unknown_inputs
+from streaming.groups.context import Context
+from streaming.groups.modern.group import ModernDecision, initialized
+from streaming.groups.modern.members import topic_names
+from streaming.groups.modern.rules import Names
+from streaming.groups.rows import DriftedPartition
+from streaming.groups.state import GroupState
+from streaming.groups.verdicts import DRIFTED, INVARIANT, UNVERIFIED, Verdict
+from streaming.records import IdPartitions
+
+ERAS: Final = ("4.2.0", "4.1.0")
+"""A release of each era of the assignor, the newest first. Records of 4.0, early access, cannot be decoded."""
+
+
+def judge(state: GroupState, decision: ModernDecision, _context: Context) -> Verdict:
+    """Judge one decision of a share group at the round after it."""
+    broken = _broken(state, decision)
+    if broken:
+        return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
+    asked = _asked_of(state, decision)
+    if isinstance(asked, str):
+        return Verdict(UNVERIFIED, asked)
+    return recompute_target(decision, asked, known_share_strategies(), ERAS)
+
+
+def _asked_of(state: GroupState, decision: ModernDecision) -> ServerGroup | str:
+    """The assignor's input, or the reason why it is unknown."""
+    unknown = unknown_inputs(decision)
+    if unknown is not None:
+        return unknown
+    assignable = initialized(decision.topics)
+    if assignable is None:
+        return "which partitions the group had initialized is not known"
+    topics: dict[str, ServerTopic] = {}
+    for topic_id, name, _ in decision.topics.topics if decision.topics is not None else ():
+        numbers = assignable.get(topic_id)
+        if not numbers:
+            continue
+        if name in topics and topics[name].topic_id != topic_id:
+            known = state.topics.get(name)
+            if known is None or known.topic_id not in {topic_id, topics[name].topic_id}:
+                return f"topic {name[:100]!r} was created again, and no round has shown its id"
+            if known.topic_id != topic_id:
+                continue
+        topics[name] = ServerTopic(topic_id, max(numbers) + 1, tuple(sorted(numbers)))
+    return group_asked(decision, topics)
+
+
+def _broken(state: GroupState, decision: ModernDecision) -> tuple[DriftedPartition, ...]:
+    """Partitions of members that do not subscribe to their topic, while other members do.
+
+    The newest round must show the topic: the coordinator takes nothing away of one that is deleted.
+    """
+    if not decision.exact or decision.group_epoch != decision.epoch:
+        return ()
+    now = state.clock.now
+    names = {i: name for i, name in topic_names(state).items() if state.topics[name].counts[-1].last == now}
+    subscriptions = {name: frozenset(decision.topics_of(name) or ()) for name in decision.subscriptions}
+    wanted = frozenset[str]().union(*subscriptions.values())
+    holding: dict[tuple[str, int], list[str]] = {}
+    for member_id, target in decision.targets.items():
+        for topic_id, numbers in target:
+            topic = names.get(topic_id)
+            if topic in wanted and topic not in subscriptions.get(member_id, wanted):
+                for number in numbers:
+                    holding.setdefault((str(topic), number), []).append(member_id)
+    return tuple(
+        [
+            DriftedPartition(topic, number, "not_subscribed", None, tuple(members))
+            for (topic, number), members in sorted(holding.items())
+        ]
+    )
+
+
+def moves_of_shares(decision: ModernDecision) -> int | None:
+    """How many shares of partitions moved from one member to another; None if the target before is unknown.
+
+    A share is a partition as one of its members has it. A partition that three members had and of which one is replaced
+    counts once; one that only gets more members, or fewer, does not.
+    """
+    before = before_target(decision)
+    if before is None:
+        return None
+    lost: Counter[tuple[str, int]] = Counter()
+    gained: Counter[tuple[str, int]] = Counter()
+    for member_id in before.keys() | decision.targets.keys():
+        had = {(topic, number) for topic, numbers in before.get(member_id, {}).items() for number in numbers}
+        has = _shares(decision.targets.get(member_id, ()))
+        lost.update(had - has)
+        gained.update(has - had)
+    return (lost & gained).total()
+
+
+def balance_of_shares(decision: ModernDecision, _names: Names) -> tuple[float | None, float | None]:
+    """Imbalance of a target by the members' numbers of partitions, and the lowest possible with as many shares.
+
+    Returns:
+        (None, None) if nothing is assigned or members are missing. The second is also None if subscriptions differ:
+        then each topic is balanced by itself.
+    """
+    if not decision.exact or decision.undescribed:
+        return None, None
+    counts = [len(_shares(target)) for target in decision.targets.values()]
+    uneven = imbalance(counts)
+    if uneven is None or len(set(decision.different_subscriptions())) > 1:
+        return uneven, None
+    mean = sum(counts) / len(counts)
+    return uneven, ceil(mean) / mean - 1
+
+
+def _shares(target: IdPartitions) -> set[tuple[str, int]]:
+    return {(topic_id, number) for topic_id, numbers in target for number in numbers}
