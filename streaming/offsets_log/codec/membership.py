@@ -225,7 +225,7 @@ def _consumer(member: Any, protocol: str | None, allowance: Allowance | None = N
     assignment = decode_assignment(member.assignment, allowance)
     reasons = [part.reason for part in (subscription, assignment) if isinstance(part, Rejected)]
     if protocol == STREAM and isinstance(subscription, MemberSubscription) and isinstance(assignment, MemberAssignment):
-        thread = stream_thread(subscription.user_data, assignment.user_data, assignment.partitions, allowance)
+        thread = stream_thread(subscription.user_data, assignment.user_data, assignment.partitions)
         subscription = replace(subscription, user_data=pack_thread(thread))
     return _member(
         member,

@@ -35,7 +35,7 @@ from uuid import UUID
 from streaming.offsets_log.codec.interpreter import Layout, value_layout
 from streaming.offsets_log.codec.layouts import data_schema
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion
-from streaming.offsets_log.codec.wire import INT_BYTES, Allowance, MalformedError, Reader
+from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
 from streaming.records import StreamThread, TopicPartitions
 
 StreamTask = tuple[str, int]
@@ -161,10 +161,10 @@ def decode_assignment_info(
             return Rejected(f"assignment info: version {version} is none of Kafka Streams")
         if version >= _COMMON_VERSION:
             reader.int32("commonlySupportedVersion")
-        count = reader.count("activeTasks", _TASK_BYTES, INT_BYTES)
+        count = reader.count("activeTasks", _TASK_BYTES, ELEMENT_BYTES)
         active = tuple([_read_task(reader, version) for _ in range(count)])
         standby = []
-        for _ in range(reader.count("standbyTasks", _TASK_BYTES + 4, INT_BYTES)):
+        for _ in range(reader.count("standbyTasks", _TASK_BYTES + 4, ELEMENT_BYTES)):
             standby.append(_read_task(reader, version))
             _pass_partitions(reader)
         if version >= _TOPIC_INDEX:
@@ -184,17 +184,17 @@ def decode_assignment_info(
     return AssignmentInfo(version, active, tuple(standby), error, None if next_rebalance == _NEVER else next_rebalance)
 
 
-def stream_thread(
-    subscription: bytes | None, assignment: bytes | None, assigned: TopicPartitions, allowance: Allowance | None = None
-) -> StreamThread:
+def stream_thread(subscription: bytes | None, assignment: bytes | None, assigned: TopicPartitions) -> StreamThread:
     """What the core follows of a thread. Never raises.
+
+    User data has an allowance of its own, because a record is not at fault where one member's is too large.
 
     Args:
         subscription: User data of its subscription; None when null.
         assignment: User data of its assignment; None when null, as where the leader gave it nothing.
         assigned: Partitions of its assignment.
-        allowance: Counts the memory that it takes.
     """
+    allowance = Allowance()
     told = decode_subscription_info(subscription or b"", allowance)
     if isinstance(told, Rejected):
         return StreamThread(unreadable=told.reason)

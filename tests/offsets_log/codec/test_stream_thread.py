@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion
+from streaming.offsets_log.codec.membership import seen_member
+from streaming.offsets_log.codec.record_types import UnknownVersion
 from streaming.offsets_log.codec.stream_thread import (
     AssignmentInfo,
     SubscriptionInfo,
@@ -15,8 +16,7 @@ from streaming.offsets_log.codec.stream_thread import (
     decode_subscription_info,
     stream_thread,
 )
-from streaming.offsets_log.codec.wire import Allowance
-from streaming.records import StreamThread
+from streaming.records import Member, StreamThread, thread_of
 from tests.oracle.java_runner import JavaRunner
 
 _VERSIONS = range(1, 12)
@@ -149,8 +149,23 @@ def test_a_newer_version_is_known_by_its_number() -> None:
     assert stream_thread(b"\0\0\0\x0c\0\0\0\x0c", None, ()) == StreamThread(version=12)
 
 
-def test_tasks_count_against_the_memory_of_their_record() -> None:
-    allowance = Allowance()
-    allowance.taken = 64 * 1024 * 1024
+def test_a_member_with_more_tasks_than_fit_into_memory_is_not_read_and_its_record_is() -> None:
+    count = 700_000
+    many = b"\0\0\0\1" + count.to_bytes(4, "big") + bytes(8 * count)
 
-    assert isinstance(decode_assignment_info(_GOT, allowance), Rejected)
+    unreadable = stream_thread(_TOLD, many, (("a", (3,)),)).unreadable
+
+    assert unreadable is not None
+    assert "claims 700000 elements: more than any coordinator writes" in unreadable
+
+
+def test_a_group_metadata_record_of_kafka_streams_has_the_tasks_of_its_members() -> None:
+    assigned = b"\0\0" + b"\0\0\0\2" + b"\0\1a\0\0\0\1\0\0\0\3" + b"\0\1b\0\0\0\1\0\0\0\3"
+    subscribed = b"\0\0" + b"\0\0\0\2\0\1a\0\1b" + len(_TOLD).to_bytes(4, "big") + _TOLD
+
+    def member(protocol: str) -> Member:
+        given = assigned + len(_GOT).to_bytes(4, "big") + _GOT
+        return seen_member("m", None, "c", "/h", subscribed, given, protocol_type="consumer", protocol=protocol)
+
+    assert thread_of(member("stream")) == stream_thread(_TOLD, _GOT, (("a", (3,)), ("b", (3,))))
+    assert member("range").user_data == _TOLD
