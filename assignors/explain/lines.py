@@ -11,7 +11,17 @@ from assignors.brokers import ServerGroup, assign_on_server
 from assignors.clients.sticky.claims import claimed_partitions
 from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.explain.explanation import Explanation
-from assignors.jsonl.lines import ROCKETMQ_PREFIX, SERVER_PREFIX, AllocateLine, ClientLine, ServerLine, as_queues, read
+from assignors.jsonl.lines import (
+    ROCKETMQ_PREFIX,
+    SERVER_PREFIX,
+    STREAMS_PREFIX,
+    AllocateLine,
+    ClientLine,
+    ServerLine,
+    StreamsLine,
+    as_queues,
+    read,
+)
 from assignors.registry import assign
 from assignors.rocketmq import MessageQueue, allocate_all
 from assignors.strategy import JAVA, KAFKA_PYTHON, Strategy
@@ -33,6 +43,10 @@ _RULES: Final = {
     "server-simple": (
         "The broker's simple gives a partition as many members as it takes for each member to have one; members keep "
         "their previous target as far as the balance allows."
+    ),
+    "streams-sticky": (
+        "The broker's sticky task assignor lets members keep their previous tasks as far as the balance allows, and "
+        "deals the rest. A task is named by its subtopology and its partition; these are the active ones."
     ),
     "rocketmq:AVG": "AVG cuts the queues, in order, into one block per client; the first get what is left over.",
     "rocketmq:AVG_BY_CIRCLE": "AVG_BY_CIRCLE deals the queues, in order, to the clients in turn, like cards.",
@@ -67,6 +81,8 @@ def explain_line(line: object, custom: Mapping[str, Strategy] | None = None) -> 
         return _explain_view(read(line, AllocateLine))
     if isinstance(strategy, str) and strategy.startswith(SERVER_PREFIX):
         return _explain_server(read(line, ServerLine))
+    if isinstance(strategy, str) and strategy.startswith(STREAMS_PREFIX):
+        return _explain_tasks(read(line, StreamsLine))
     asked = read(line, ClientLine)
     return _explain_client(asked, (custom or {}).get(asked.strategy))
 
@@ -103,6 +119,16 @@ def _explain_server(line: ServerLine) -> Explanation:
     blank = Explanation(_RULES.get(line.strategy, f"{line.strategy}."), partitions, had)
     try:
         return replace(blank, assignment=_by_name(assign_on_server(line.strategy, group, line.library), group))
+    except AssignorError as error:
+        return blank.not_computed(error)
+
+
+def _explain_tasks(line: StreamsLine) -> Explanation:
+    had = {member_id: _partition_ids(member.active) for member_id, member in line.members.items()}
+    tasks = _ranges({name: part.tasks for name, part in line.subtopologies.items()})
+    blank = Explanation(_RULES.get(line.strategy, f"{line.strategy}."), tasks, had)
+    try:
+        return replace(blank, assignment=line.assign().active)
     except AssignorError as error:
         return blank.not_computed(error)
 

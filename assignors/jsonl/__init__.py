@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from assignors.jsonl.answers import assign_line, what_if_line
-from assignors.jsonl.lines import BadLine, write_allocate_line, write_client_line, write_server_line
+from assignors.jsonl.lines import (
+    BadLine,
+    write_allocate_line,
+    write_client_line,
+    write_server_line,
+    write_streams_line,
+)
 
-__all__ = ["BadLine", "assign_line", "what_if_line", "write_allocate_line", "write_client_line", "write_server_line"]
+__all__ = [
+    "BadLine",
+    "assign_line",
+    "what_if_line",
+    "write_allocate_line",
+    "write_client_line",
+    "write_server_line",
+    "write_streams_line",
+]

@@ -18,6 +18,7 @@ from assignors.exceptions import AssignorError, CallWouldFail, CannotTell
 from assignors.jsonl.lines import (
     ROCKETMQ_PREFIX,
     SERVER_PREFIX,
+    STREAMS_PREFIX,
     AllocateLine,
     BadLine,
     ClientLine,
@@ -25,6 +26,7 @@ from assignors.jsonl.lines import (
     QueueOfLine,
     Rate,
     ServerLine,
+    StreamsLine,
     as_queues,
     read,
 )
@@ -44,6 +46,7 @@ def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> d
 
     Returns:
         {"assignment": {id: [[topic, partition], ...]}}, sorted by topic (for brokers by its id) and partition; for
+        streams groups by subtopology and task, with "standby" likewise; for
         RocketMQ {client: [queue, ...]} in the class's order, with null where the class returns null and
         {"error": reason} for a client whose own call would throw. Or {"error": reason}, with
         {"possible": [assignment, ...]} if it must have been one of these. Never raises.
@@ -59,6 +62,9 @@ def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> d
         if isinstance(strategy, str) and strategy.startswith(SERVER_PREFIX):
             asked = read(line, ServerLine)
             return {"assignment": sorted_pairs(assign_on_server(asked.strategy, asked.group(), asked.library))}
+        if isinstance(strategy, str) and strategy.startswith(STREAMS_PREFIX):
+            tasks = read(line, StreamsLine).assign()
+            return {"assignment": sorted_pairs(tasks.active), "standby": sorted_pairs(tasks.standby)}
         led = read(line, ClientLine)
         strategy_of_line = (custom or {}).get(led.strategy, led.strategy)
         result = assign(strategy_of_line, led.group(), led.leaders_library(), led.racks())

@@ -14,9 +14,13 @@ from assignors.brokers import ServerGroup, ServerMember, ServerTopic
 from assignors.model import Group, PartitionRacks, Subscription
 from assignors.rocketmq import AllocateStrategy, MessageQueue, Options, strategy_named
 from assignors.strategy import CUSTOM, JAVA, Library, parse_library
+from assignors.streams import StreamsGroup, StreamsMember, Subtopology, TaskAssignment, assign_tasks
 
 SERVER_PREFIX = "server-"
 """Prefix of all strategies of brokers."""
+
+STREAMS_PREFIX = "streams-"
+"""Prefix of the task assignors of streams groups."""
 
 ROCKETMQ_PREFIX = "rocketmq:"
 """Prefix of RocketMQ strategies in a line."""
@@ -162,6 +166,48 @@ class ServerLine(Struct, kw_only=True, omit_defaults=True):
         )
 
 
+class SubtopologyOfLine(Struct, omit_defaults=True):
+    """A subtopology, with its number of tasks and whether it has a store."""
+
+    tasks: int
+    stateful: bool = False
+
+
+class MemberOfStreams(Struct, omit_defaults=True):
+    """A member of a streams group, with its process and its previous tasks by subtopology."""
+
+    process: str
+    active: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    standby: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+class StreamsLine(Struct, kw_only=True, omit_defaults=True):
+    """A streams group; `library` is the broker's release."""
+
+    strategy: str = ""
+    library: str | None = None
+    standby_replicas: int = 0
+    subtopologies: dict[str, SubtopologyOfLine]
+    members: dict[str, MemberOfStreams]
+
+    def group(self) -> StreamsGroup:
+        """The group; raises BadGroup."""
+        return StreamsGroup(
+            tuple(
+                StreamsMember(member_id, of.process, of.active, of.standby) for member_id, of in self.members.items()
+            ),
+            tuple(Subtopology(name, of.tasks, of.stateful) for name, of in self.subtopologies.items()),
+            self.standby_replicas,
+        )
+
+    def assign(self) -> TaskAssignment:
+        """What the assignor gives; raises AssignorError."""
+        if self.strategy != f"{STREAMS_PREFIX}sticky":
+            message = f"{self.strategy!r} is no task assignor of Kafka's: it has {STREAMS_PREFIX}sticky only."
+            raise BadLine(message)
+        return assign_tasks(self.group(), self.library)
+
+
 class QueueOfLine(Struct):
     """A queue of RocketMQ."""
 
@@ -272,6 +318,22 @@ def write_server_line(strategy: str, group: ServerGroup, release: str) -> dict[s
     return _written(ServerLine(strategy=strategy, library=release, topics=topics, members=members))
 
 
+def write_streams_line(group: StreamsGroup, release: str) -> dict[str, Any]:
+    """The line of a streams group; `release` is the broker's."""
+    members = {
+        member.member_id: MemberOfStreams(member.process_id, member.active, member.standby) for member in group.members
+    }
+    parts = {part.subtopology_id: SubtopologyOfLine(part.tasks, part.stateful) for part in group.subtopologies}
+    line = StreamsLine(
+        strategy=f"{STREAMS_PREFIX}sticky",
+        library=release,
+        standby_replicas=group.standby_replicas,
+        subtopologies=parts,
+        members=members,
+    )
+    return _written(line)
+
+
 def write_allocate_line(
     strategy: str, queues: Iterable[MessageQueue], clients: Iterable[str], options: Options
 ) -> dict[str, Any]:
@@ -299,6 +361,6 @@ def write_allocate_line(
     return _written(line)
 
 
-def _written(line: ClientLine | ServerLine | AllocateLine) -> dict[str, Any]:
+def _written(line: ClientLine | ServerLine | StreamsLine | AllocateLine) -> dict[str, Any]:
     written: dict[str, Any] = to_builtins(line)
     return written

@@ -35,7 +35,7 @@ _BASES: Final = {
     DECLARED: "It is declared who decides, and how.",
 }
 
-_KNOWN_PREFIXES = ("server-", "rocketmq:")
+_KNOWN_PREFIXES = ("server-", "streams-", "rocketmq:")
 
 
 @dataclass(frozen=True, slots=True)

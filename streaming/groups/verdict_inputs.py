@@ -15,8 +15,9 @@ import msgspec
 
 from assignors import Group, Library, PartitionRacks
 from assignors.brokers import ServerGroup
-from assignors.jsonl import write_allocate_line, write_client_line, write_server_line
+from assignors.jsonl import write_allocate_line, write_client_line, write_server_line, write_streams_line
 from assignors.rocketmq import MessageQueue, Options
+from assignors.streams import StreamsGroup
 
 LINE_MAX: Final = 1 << 20
 """Limit of the line, in bytes: 1 MiB. A group of 1,000 members and 10,000 partitions needs 0.4 MB if its members report
@@ -64,6 +65,19 @@ class ServerInputs:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamsInputs:
+    """Inputs of the task assignor of streams groups.
+
+    Attributes:
+        group: Members, previous tasks and topology.
+        release: The broker's release.
+    """
+
+    group: StreamsGroup
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
 class AllocateInputs:
     """Inputs of a RocketMQ client's strategy, for one topic.
 
@@ -80,7 +94,7 @@ class AllocateInputs:
     options: Options
 
 
-VerdictInputs = ClientInputs | ServerInputs | AllocateInputs
+VerdictInputs = ClientInputs | ServerInputs | StreamsInputs | AllocateInputs
 
 
 def pack_inputs(inputs: VerdictInputs) -> bytes | None:
@@ -120,6 +134,8 @@ def unpack_inputs(packed: bytes) -> bytes:
 def _line(inputs: VerdictInputs) -> dict[str, Any]:
     if isinstance(inputs, AllocateInputs):
         return write_allocate_line(inputs.strategy, inputs.queues, inputs.clients, inputs.options)
+    if isinstance(inputs, StreamsInputs):
+        return write_streams_line(inputs.group, inputs.release)
     if isinstance(inputs, ServerInputs):
         return write_server_line(inputs.strategy, inputs.group, inputs.release)
     return write_client_line(inputs.strategy, inputs.group, inputs.library, inputs.partition_racks)

@@ -103,6 +103,12 @@ def recomputed(row: DriftRow, custom: Mapping[str, Strategy] | None = None) -> t
 def _members(rows: Rows, decision: int) -> Owned | None:
     """Partitions of a decision's members; None if unknown: in a storm, or if the group ended before it was named."""
     found = [row for row in rows.members if row.decision == decision and not row.ended]
+    if found and all(member.tasks is not None for member in found):
+        active = {
+            m.member_id: {(of.subtopology, p) for of in m.tasks or () if of.kind == "active" for p in of.tasks}
+            for m in found
+        }
+        return {member: places for member, places in active.items() if places}
     if not found or any(member.partitions is None for member in found):
         return None
     owned = {m.member_id: {(of.topic, p) for of in m.partitions or () for p in of.partitions} for m in found}

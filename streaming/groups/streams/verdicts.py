@@ -39,6 +39,7 @@ from streaming.groups.modern.rules import Names
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import GroupState, counts_from
 from streaming.groups.streams.topology import SubtopologyTopics, each_task, subtopologies_of
+from streaming.groups.verdict_inputs import StreamsInputs
 from streaming.groups.verdicts import DRIFTED, IDENTICAL, INVARIANT, NOT_APPLICABLE, UNVERIFIED, Verdict
 
 _NOT_RECORDED, _BY_TARGETS, _BY_OWNED = STREAMS_ERAS
@@ -141,6 +142,7 @@ def _recompute(decision: ModernDecision, tasks: DecidedTasks, parts: tuple[Subto
     active, standby = from_topics(decision.targets), from_topics(tasks.standby)
     tried: set[str] = set()
     cannot: str | None = None
+    inputs: StreamsInputs | None = None
     with of_decision():
         for release in _eras(tasks):
             try:
@@ -161,14 +163,16 @@ def _recompute(decision: ModernDecision, tasks: DecidedTasks, parts: tuple[Subto
                 except AssignorError as error:
                     cannot = cannot or str(error)[:200]
                     continue
+                given = StreamsInputs(group, release)
+                inputs = inputs or given
                 tried.add(release)
                 if fits:
-                    return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried))
+                    return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried), inputs=given)
     reason = cannot or (
         f"it fits none of {len(tried)} candidates; since Kafka 4.4 the assignor also goes by offsets that members "
         "report to the coordinator and no record has"
     )
-    return Verdict(UNVERIFIED, reason, candidates=len(tried))
+    return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
 
 
 def _eras(tasks: DecidedTasks) -> tuple[str, ...]:

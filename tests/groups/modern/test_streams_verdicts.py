@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from streaming.groups import GroupConfig
+from assignors.explain import explain_line
+from assignors.jsonl import assign_line
+from streaming.groups import GroupConfig, unpack_inputs
 from streaming.groups.rows import DriftedPartition, DriftRow, MemberTasks
 from streaming.records import IdPartitions, InternalTopics
 from tests.groups.build import Life
@@ -16,11 +20,14 @@ from tests.groups.modern.streams_log import (
     SPARE_OF_SECOND,
     StreamsLog,
 )
+from tests.groups.verdicts import recompute_all
 
 
 def judged(log: StreamsLog, **round_changes: object) -> list[DriftRow]:
     life = Life()
-    return life.take(*log.inputs, log.round(**round_changes)).drift  # type: ignore[arg-type]
+    rows = life.take(*log.inputs, log.round(**round_changes))  # type: ignore[arg-type]
+    recompute_all(rows)
+    return rows.drift
 
 
 def forged(
@@ -174,3 +181,24 @@ def test_moves_and_imbalance_count_active_tasks() -> None:
     ]
     assert rows.rebalance_churn[1].partitions_moved_optimal == 4
     assert (rows.group_health[-1].imbalance, rows.group_health[-1].imbalance_optimal) == (0.0, 0.0)
+
+
+def test_what_the_verdict_used_gives_active_and_standby_tasks_again_and_says_them_in_words() -> None:
+    log = StreamsLog()
+    log.begins()
+    log.is_joined_by()
+    row = judged(log)[-1]
+    assert row.inputs is not None
+    line = json.loads(unpack_inputs(row.inputs))
+    assert assign_line(line) == {
+        "assignment": {
+            "a": [["0", 0], ["0", 1], ["1", 0], ["1", 1]],
+            "b": [["0", 2], ["0", 3], ["1", 2], ["1", 3]],
+        },
+        "standby": {"a": [["1", 2], ["1", 3]], "b": [["1", 0], ["1", 1]]},
+    }
+    assert explain_line(line).sentences()[1:] == [
+        "a keeps 0 0-1; 1 0-1, gives up 0 2-3; 1 2-3.",
+        "b gets 0 2-3; 1 2-3.",
+        "In all 8 partitions for 2 members, 4 each.",
+    ]
