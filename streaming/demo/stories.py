@@ -41,6 +41,7 @@ from streaming.demo.log_writer import (
 )
 from streaming.demo.share_member import ShareMember
 from streaming.demo.stage import Cast, Player, Story
+from streaming.demo.streams_member import WORDS, StreamsMember
 from streaming.exceptions import EvenkeelError
 
 __all__ = ["ALL_STORIES", "FIRST_PASS_S", "check_stories"]
@@ -79,6 +80,10 @@ def _transactional(group: str, client_id: str, **more: Any) -> Player:
 
 def _java(topic: str, group: str, client_id: str) -> Player:
     return partial(JavaMember, topic, group, client_id)
+
+
+def _streams(group: str, client_id: str) -> Player:
+    return partial(StreamsMember, group, client_id)
 
 
 # What happens: functions of the cast and of what follows them in a scene.
@@ -597,6 +602,32 @@ ALL_STORIES: tuple[Story, ...] = (
         ),
         {("deliveries", "payouts-share"): ("firing",)},
         rates={"payouts": 1.0},
+    ),
+    Story(
+        18,
+        "a streams application: a second instance takes half of the tasks, and leaves",
+        ("words-streams",),
+        {WORDS: 4},
+        {name: _streams("words-streams", f"words-{name}") for name in "ab"},
+        ((0, (_join, "a")), (30, (_join, "b")), (75, (_leave, "b"))),
+        (
+            only("identical", "words-streams"),
+            holds(
+                "both instances of words-streams should have had active tasks of both subtopologies",
+                "SELECT count(DISTINCT client_id) = 2 AS holds FROM members WHERE group_id = 'words-streams' "
+                "AND len(list_distinct(list_transform(list_filter(tasks, lambda t: t.kind = 'active'), "
+                "lambda t: t.subtopology))) = 2",
+            ),
+            holds(
+                "the lag of words-streams should be told by subtopology, of its repartition topic too",
+                "SELECT count(DISTINCT topic) = 2 AND list_sort(list(DISTINCT subtopology)) = ['0', '1'] AS holds "
+                "FROM lag WHERE group_id = 'words-streams' AND lag IS NOT NULL",
+            ),
+            now("words-streams", "have no finding left", "len(coalesce(findings, [])) = 0", timed=True),
+        ),
+        rates={WORDS: 1.0},
+        again=((0, (_join, "b")), (60, (_leave, "b"))),
+        again_s=180,
     ),
 )
 

@@ -2,7 +2,9 @@
 
 `data/` has the membership records of groups on Kafka 4.3.1 with the releases of real_clients.py, recorded by the long
 test (test_real_groups_soak.py) on 28 November 2026: members come and go, are killed and deployed together, and have
-different subscriptions. The share group is of 29 November (test_real_share_groups.py).
+different subscriptions. The share group is of 29 November (test_real_share_groups.py), as is the streams group, the
+beginning of one of test_real_streams_groups.py: instances with one to three threads come and go, and all of its 294
+decisions with members were identical.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from typing import Any
 
 import pytest
 
+from tests.groups.verdicts import recompute_all
 from tests.real_groups.promises import broken
 from tests.real_groups.real_classic_streams import tasks_in
 from tests.real_groups.recorded import judged_lines, records_of
 
 _DATA = Path(__file__).with_name("data")
-RECORDED = sorted(path.stem for path in _DATA.glob("*.jsonl"))
+RECORDED = sorted(path.stem for path in _DATA.glob("*.jsonl") if not path.stem.startswith("streams-"))
 
 
 def _lines(name: str) -> list[dict[str, Any]]:
@@ -76,3 +79,26 @@ def test_of_kafka_streams_each_decision_that_is_not_recomputed_says_why() -> Non
     # The last three members had 3, 3 and 2 of 8 tasks.
     newest = rows.group_health[-1]
     assert newest.imbalance == newest.imbalance_optimal == 3 / (8 / 3) - 1
+
+
+def test_each_target_of_a_real_streams_group_is_what_its_assignor_gives() -> None:
+    rows = judged_lines(_lines("streams-sticky"))
+    assert [(row.verdict, row.reason, row.matching_library) for row in rows.drift] == [
+        ("identical", None, "broker:4.2.0")
+    ] * len(rows.drift)
+    assert len(rows.drift) == 12
+    assert recompute_all(rows) == {"identical": 12}
+
+
+def test_an_active_task_that_is_put_into_a_second_target_of_a_real_streams_group_is_drift() -> None:
+    lines = _lines("streams-sticky")
+    targets = [
+        record for line in lines for record in line["records"] if record["key"].startswith("0015") and record["value"]
+    ]
+    first, second = targets[0], targets[1]
+    second["value"] = first["value"]  # what one member alone was given
+    drifted = [row for row in judged_lines(lines).drift if row.verdict == "drifted"]
+    assert drifted
+    assert {(row.basis, one.kind) for row in drifted for one in row.drifted_partitions} == {
+        ("invariant", "doubly_assigned")
+    }
