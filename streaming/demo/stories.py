@@ -41,7 +41,7 @@ from streaming.demo.log_writer import (
 )
 from streaming.demo.share_member import ShareMember
 from streaming.demo.stage import Cast, Player, Story
-from streaming.demo.streams_member import WORDS, StreamsMember
+from streaming.demo.word_count_member import WORDS, WordCountMember
 from streaming.exceptions import EvenkeelError
 
 __all__ = ["ALL_STORIES", "FIRST_PASS_S", "check_stories"]
@@ -83,7 +83,7 @@ def _java(topic: str, group: str, client_id: str) -> Player:
 
 
 def _streams(group: str, client_id: str) -> Player:
-    return partial(StreamsMember, group, client_id)
+    return partial(WordCountMember, group, client_id)
 
 
 # What happens: functions of the cast and of what follows them in a scene.

@@ -23,7 +23,7 @@ _STOP_S = 20.0
 """It commits and leaves its group within a second; a JVM that is still starting finishes its start first."""
 
 
-class StreamsMember:
+class WordCountMember:
     """One running instance, with one thread, so one member."""
 
     def __init__(self, group: str, client_id: str, stage: Stage) -> None:
