@@ -130,6 +130,7 @@ def absorb(state: PartitionState, window: CommitWindow, topic_id: str | None) ->
         # Without a known commit before it, a tombstone at the start of a window may have deleted nothing.
         state.offset_deleted = True
     if window.commits:
+        state.share = None  # a share group commits nothing: another group has its name now
         back = window.step_back
         if state.committed >= 0 and _are_of_one_topic(state, window, topic_id):
             back = max(back, state.committed - window.first_offset)

@@ -16,7 +16,7 @@ from streaming.records import (
     SeenShares,
     SharePartition,
 )
-from tests.groups.build import SECOND, START, Life, counted, make_observation, make_topic, rows_in_batches
+from tests.groups.build import SECOND, START, Life, counted, make_commit, make_observation, make_topic, rows_in_batches
 
 LOCK_MS = 30_000
 LIMIT = 5
@@ -233,6 +233,20 @@ def test_a_single_offset_that_was_never_delivered_may_be_a_marker() -> None:
     assert findings(life) == {}
     again = Life.after(*(see(at, kept(19, released=1, deliveries=1), 20) for at in range(10, 400, 10)))
     assert list(findings(again)) == ["stuck_deliveries"]
+
+
+def test_a_group_that_commits_is_no_share_group_any_more() -> None:
+    life = Life.after(see(10, kept(4, 3), 20), make_commit(15, 12, topic="x"))
+    life.take(make_observation(20, make_topic("x", 1, end=20)))
+    row = newest(life)
+    assert (row.committed_offset, row.lag, row.done_records, row.reason) == (12, 8, None, None)
+
+
+def test_a_group_that_shares_has_none_of_the_offsets_that_its_namesake_has_committed() -> None:
+    life = Life.after(make_commit(5, 12, topic="x"), make_observation(10, make_topic("x", 1, end=20)))
+    life.take(see(20, kept(4, 3), 20))
+    row = newest(life)
+    assert (row.committed_offset, row.lag, row.rewound_by, row.lag_status) == (4, 13, 0, "ok")
 
 
 def test_rows_do_not_depend_on_how_the_rounds_were_cut() -> None:
