@@ -215,7 +215,7 @@ GROUP_HEALTH: Final = observed(
         Column(
             "time_behind_reason",
             STRING,
-            "Why time_behind_seconds_max is NULL: lag_unknown (of all partitions), before_rounds, uncertain_time, as in lag.oldest_unread_reason; NULL when it is known",
+            "Why time_behind_seconds_max is NULL: lag_unknown (of all partitions), before_rounds, done_not_told, uncertain_time, as in lag.oldest_unread_reason; NULL when it is known",
         ),
         Column(
             "time_behind_topic",
