@@ -27,6 +27,7 @@ from streaming.groups.streams.topology import (
     wrong_counts,
 )
 from streaming.records import GroupObservation, IdPartitions
+from streaming.terminal import counted
 
 LONGEST_WARMUP_MS: Final = 3_600_000
 """A warm-up that takes longer is reported. One ends when the task's state is at most `acceptable.recovery.lag` (10,000
@@ -50,9 +51,12 @@ def find(state: GroupState, observation: GroupObservation, context: Context) -> 
         *_beside_active(state, group),
         *_warmups(state, group),
     ]
+    late = _reconciling(group)
+    if not late and not any(one.shown for one in judged):
+        judged += _idle(group)
     if observation.held_since is not None:
         judged = found_before(judged, state.findings)
-    return [*judged, *_reconciling(group)]
+    return [*judged, *late]
 
 
 def _reconciling(group: ModernGroup) -> list[FindingAtRound]:
@@ -61,6 +65,21 @@ def _reconciling(group: ModernGroup) -> list[FindingAtRound]:
         return []
     detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
     return [FindingAtRound("reconciling", group.decided.record_time, detail)]
+
+
+def _idle(group: ModernGroup) -> list[FindingAtRound]:
+    """The finding `idle_members`: members without any task, not even a standby."""
+    if group.decided is None or group.decided.epoch != group.epoch or is_ready(group) is False:
+        return []
+    targets = {name: group.targets[name] for name in group.members if name in group.targets}
+    having = {name for name, of in targets.items() for _ in each_task((*of.partitions, *of.standby, *of.warmup))}
+    idle = [name for name in targets if name not in having]
+    if not idle:
+        return []
+    active = sum(1 for of in targets.values() for _ in each_task(of.partitions))
+    why = f"there are {counted(active, 'active task')} for {counted(len(targets), 'member')}"
+    detail = f"{len(idle)} of {len(targets)} members have no task, {why}: {some(idle)}"
+    return [FindingAtRound("idle_members", group.decided.record_time, detail)]
 
 
 def _topics(

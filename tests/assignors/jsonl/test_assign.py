@@ -162,7 +162,7 @@ EXAMPLES = re.findall(r"^    \$ echo '(.*)' \| evenkeel (assign|what-if)\n    (.
 
 
 def test_there_are_examples_of_every_kind() -> None:
-    assert [command for _, command, _ in EXAMPLES] == ["assign", "assign", "assign", "what-if"]
+    assert [command for _, command, _ in EXAMPLES] == [*["assign"] * 4, "what-if"]
 
 
 @pytest.mark.parametrize(("line", "command", "answer"), EXAMPLES)

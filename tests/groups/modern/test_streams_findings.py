@@ -99,6 +99,27 @@ def test_a_standby_in_the_process_of_its_active_task_is_found() -> None:
     ]
 
 
+def test_a_member_without_any_task_is_idle_and_one_with_a_standby_is_not() -> None:
+    log, life = running()
+    log.joins("c")
+    log.epoch(5)
+    log.target("c", ())
+    log.stands(5)
+    log.owns("a", 5, FIRST_HALF, SPARE_OF_FIRST)
+    log.owns("b", 5, SECOND_HALF, SPARE_OF_SECOND)
+    log.owns("c", 5, ())
+    assert goes_on(log, life) == [
+        ("idle_members", "1 of 3 members have no task, there are 8 active tasks for 3 members: c")
+    ]
+    log.epoch(6)
+    log.target("b", SECOND_HALF)
+    log.target("c", (), SPARE_OF_SECOND)
+    log.stands(6)
+    for name, active, spare in (("a", FIRST_HALF, SPARE_OF_FIRST), ("b", SECOND_HALF, ()), ("c", (), SPARE_OF_SECOND)):
+        log.owns(name, 6, active, spare)
+    assert goes_on(log, life) == []
+
+
 def test_a_warm_up_is_long_after_an_hour_and_not_before() -> None:
     log, life = running()
     log.owns("b", 4, SECOND_HALF, SPARE_OF_SECOND, warmup=(("1", (1,)),))
