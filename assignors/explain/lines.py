@@ -42,7 +42,7 @@ _RULES: Final = {
     ),
     "server-simple": (
         "The broker's simple gives a partition as many members as it takes for each member to have one; members keep "
-        "their previous target as far as the balance allows."
+        "their previous target as far as the balance allows. Only partitions that the group has initialized are given."
     ),
     "streams-sticky": (
         "The broker's sticky task assignor lets members keep their previous tasks as far as the balance allows, and "

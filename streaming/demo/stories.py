@@ -585,12 +585,18 @@ ALL_STORIES: tuple[Story, ...] = (
     ),
     Story(
         17,
-        "a share group with records that no member can process: each is released until the group gives it up",
+        "a share group on one partition with records that no member can process: each is released until it is given up",
         ("payouts-share",),
         {"payouts": 1},
-        {name: partial(ShareMember, "payouts-share", "payouts", f"payouts-{name}") for name in "ab"},
-        ((0, (_join, "a", "b")),),
+        {name: partial(ShareMember, "payouts-share", "payouts", f"payouts-{name}") for name in "abc"},
+        ((0, (_join, "a", "b")), (40, (_join, "c")), (80, (_leave, "c"))),
         (
+            only("identical", "payouts-share"),
+            holds(
+                "payouts-share should have had three members of its one partition",
+                "SELECT max(members) = 3 AND max(partitions) = 1 AS holds, max(members) AS had "
+                "FROM rebalance_churn WHERE group_id = 'payouts-share'",
+            ),
             finds("records_given_up", "payouts-share"),
             holds(
                 "payouts-share should have given up one record in fifty, and rejected none",
