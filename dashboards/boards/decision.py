@@ -49,7 +49,7 @@ def _fill(view: View) -> Mapping[str, Any]:
     return {
         **links,
         "decision": decision,
-        "owners": owners(members, verdict, partitions),
+        "owners": owners(members, verdict, partitions, decision["protocol_type"]),
         "strategies": strategies(what_if, verdict),
         "explained": [(row["topic"], verdict_in_words(row)) for row in explained[:_MOST_TOPICS]],
         "unexplained": len(explained) - _MOST_TOPICS,

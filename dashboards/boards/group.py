@@ -85,7 +85,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "states": states(group, span, values, history),
         "extremes": _extremes(history),
         "alerts": firing(view, group),
-        "owners": owners(members, verdict, partitions),
+        "owners": owners(members, verdict, partitions, group["protocol_type"]),
         # A line for each of very many decisions would hide the lag.
         "lag": _lag(view, group, found.rows if found.steps is None else (), history),
         "moves": timeline(found, span),

@@ -1,9 +1,12 @@
-"""Who should own what, and who does: a matrix of partitions and members."""
+"""Who should own what, and who does: a matrix of members and what they own.
+
+That is partitions, in a streams group tasks, in a group of Connect connectors and their tasks.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
@@ -17,12 +20,15 @@ MOST_ROWS = 120
 MOST_MEMBERS = 40
 
 AS_EXPECTED, WRONG, EXPECTED_HERE, UNJUDGED = "ok", "wrong", "expected", "unjudged"
+STANDBY, WARMUP = "standby", "warmup"
 
 _CELLS: Final = {
     AS_EXPECTED: "owns it, and should",
     WRONG: "owns it, and should not",
     EXPECTED_HERE: "should own it, and does not",
     UNJUDGED: "owns it; who should is not known",
+    STANDBY: "has a standby task",
+    WARMUP: "has a warm-up task",
 }
 _SAYS: Final = {
     "unassigned": "without an owner",
@@ -35,32 +41,45 @@ _LAG_SIGNS: Final = {"stopped": "■", "stalled": "■", "falling_behind": "▲"
 
 _METHODS: Final = {"append_time": "the brokers' timestamps", "timestamps": "the producers' timestamps"}
 
+_CONNECTOR: Final = -1
+"""The number of a connector itself, beside its tasks."""
+
 _SOUND: Final[Row] = {"kind": None, "expected": None, "actual": None}
 """What stands for a partition that did not drift."""
 
 
-def owners(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row]) -> dict[str, Any]:
+def owners(
+    members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row], protocol_type: str | None = None
+) -> dict[str, Any]:
     """Values of `owners.html.j2`.
 
     Args:
         members: Rows of members.sql.
         verdict: The row of verdict.sql, if there is one.
         partitions: Rows of partitions.sql; unowned partitions that the group subscribes to get a row, too.
+        protocol_type: The group's.
     """
+    of_tasks = any(member.get("tasks") for member in members)
+    unit = "task" if of_tasks or protocol_type == "connect" else "partition"
     why_not = _why_not(members, verdict)
     drifted = verdict["drifted_partitions"] or () if verdict is not None and not why_not else ()
     owned: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for member in members:
-        for given in member["partitions"] or ():
-            for partition in given["partitions"]:
-                owned[_topic_of(given), partition].append(member["member_id"])
-    lag = {
-        (row["topic"], row["partition"]): row
-        for row in partitions
-        if row["subscribed"] or (row["topic"], row["partition"]) in owned
-    }
+    spare: dict[tuple[str, int], dict[str, str]] = defaultdict(dict)
+    for place, member_id, kind in _owned_by(members):
+        if kind in _CELLS:
+            spare[place][member_id] = kind
+        else:
+            owned[place].append(member_id)
+    if of_tasks:
+        lag = _lag_of_tasks(partitions)
+    else:
+        lag = {
+            (row["topic"], row["partition"]): row
+            for row in partitions
+            if row["subscribed"] or (row["topic"], row["partition"]) in owned
+        }
     drift = {(_topic_of(item), item["partition"]): item for item in drifted}
-    everything = {*owned, *lag, *drift}
+    everything = {*owned, *spare, *lag, *drift}
     # If there are too many, those that drifted come first, then the others in order.
     places = sorted(sorted(everything, key=lambda place: (place not in drift, place))[:MOST_ROWS])
     columns = _columns(members, drifted)
@@ -74,22 +93,25 @@ def owners(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
             {
                 "topic": topic,
                 "partition": partition,
+                "name": "connector" if partition == _CONNECTOR else partition,
                 "kind": item["kind"],
-                "cells": _cells(item, actual, judged=not why_not),
+                "cells": spare.get((topic, partition), {}) | _cells(item, actual, judged=not why_not),
                 "lag": lag.get((topic, partition)),
                 "say": _say(item, actual, names),
                 "title": _say(item, actual, {}),
             }
         )
     used = {row["cells"].get(member) for row in rows for member in names}
-    hidden = {"partitions": len(everything) - len(rows), "members": len(members) - len(columns)}
-    remark = [] if why_not or verdict is None else _judged(verdict, len(drifted), len(everything))
+    hidden = {f"{unit}s": len(everything) - len(rows), "members": len(members) - len(columns)}
+    remark = [] if why_not or verdict is None else _judged(verdict, len(drifted), words.counted(len(everything), unit))
     remark += [f"{number:,} more {what} are not shown" for what, number in hidden.items() if number]
     return {
         "members": columns,
         "names": names,
         "rows": rows,
-        "partitions": Counter(topic for topic, _ in places),
+        "unit": unit,
+        "counts": Counter(topic for topic, _ in places),
+        "read": _topics_read(partitions) if of_tasks else None,
         "remark": ", ".join(remark),
         "why_not": why_not,
         "legend": [mark for mark in _CELLS if mark in used],
@@ -106,6 +128,40 @@ def lag_by_member(partitions: Iterable[Row]) -> Mapping[str, int]:
         if row["member_id"] is not None and row["lag"] is not None:
             lag[row["member_id"]] += row["lag"]
     return dict(lag)
+
+
+def _owned_by(members: Iterable[Row]) -> Iterator[tuple[tuple[str, int], str, str]]:
+    """What members own: place, member id, and "active" or what a member has of it in another way."""
+    for member in members:
+        if member.get("tasks") is not None:
+            for of in member["tasks"]:
+                yield from (((of["subtopology"], task), member["member_id"], of["kind"]) for task in of["tasks"])
+            continue
+        for given in member["partitions"] or ():
+            yield from (((_topic_of(given), number), member["member_id"], "active") for number in given["partitions"])
+
+
+def _lag_of_tasks(partitions: Iterable[Row]) -> dict[tuple[str, int], Row]:
+    """The lag of each task: that of its partitions together, unknown where one is; the rest is the worst one's."""
+    of_tasks: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in partitions:
+        if row.get("subtopology") is not None:
+            of_tasks[row["subtopology"], row["partition"]].append(row)
+    found: dict[tuple[str, int], Row] = {}
+    for task, rows in of_tasks.items():
+        worst = max(rows, key=lambda row: (row["lag"] is None, row["lag"] or 0))
+        lags = [row["lag"] for row in rows]
+        found[task] = {**worst, "lag": None if None in lags else sum(lags)}
+    return found
+
+
+def _topics_read(partitions: Iterable[Row]) -> Mapping[str, Sequence[str]]:
+    """The topics that each subtopology reads."""
+    topics: dict[str, dict[str, None]] = defaultdict(dict)
+    for row in partitions:
+        if row.get("subtopology") is not None:
+            topics[row["subtopology"]][row["topic"]] = None
+    return {name: list(of) for name, of in topics.items()}
 
 
 def _topic_of(of: Row) -> str:
@@ -164,12 +220,12 @@ def _cells(item: Row, actual: Iterable[str], *, judged: bool) -> dict[str, str]:
     return cells
 
 
-def _judged(verdict: Row, drifted: int, partitions: int) -> list[str]:
+def _judged(verdict: Row, drifted: int, everything: str) -> list[str]:
     strategy = words.cut(verdict["strategy"] or "no strategy", 30)
     if verdict["basis"] == "configured":
         strategy += f", compared with {words.cut(verdict['expected_strategy'], 30)}, which is configured"
     return [
-        f"{drifted} of {partitions} partitions drifted",
+        f"{drifted} of {everything} drifted",
         f"as decided at {words.time(verdict['record_time'])} with {strategy}",
     ]
 
@@ -195,9 +251,25 @@ def _lag_title(lag: Row | None) -> str:
         parts.append(f"read committed: lag {read}, up to {stable}")
     if lag["lost_records"]:
         parts.append(f"{words.counted(lag['lost_records'], 'record')} lost: deleted before they were read")
+    if lag.get("done_records") is not None:
+        parts.append(_deliveries(lag))
     if lag["oldest_unread_method"] not in {None, "rounds"}:
         parts.append(f"time behind by {_METHODS.get(lag['oldest_unread_method'], lag['oldest_unread_method'])}")
     return "\n".join(parts)
+
+
+def _deliveries(lag: Row) -> str:
+    """What members of a share group have done beyond its start offset."""
+    said = [f"{words.counted(lag['done_records'], 'record')} done beyond the start offset"]
+    if lag["archived_records"]:
+        said.append(f"{words.number(lag['archived_records'])} of them archived")
+    if lag["released_records"]:
+        most = words.number(lag["delivery_count_max"])
+        said.append(f"{words.number(lag['released_records'])} came back, after up to {most} deliveries")
+    for column, what in (("given_up_records", "given up"), ("rejected_records", "rejected")):
+        if lag[column]:
+            said.append(f"{words.number(lag[column])} just {what}")
+    return ", ".join(said)
 
 
 def _say(item: Row, actual: Sequence[str], names: Mapping[str, str]) -> str:

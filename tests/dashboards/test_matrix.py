@@ -99,7 +99,7 @@ def test_of_too_many_partitions_and_members_those_that_drifted_are_shown() -> No
     assert len(found["rows"]) == MOST_ROWS
     assert [row["partition"] for row in found["rows"] if row["kind"]] == [990, 995]
     assert f"{1000 - MOST_ROWS} more partitions are not shown, {100 - MOST_MEMBERS} more members" in found["remark"]
-    assert found["remark"].startswith("2 of 1000 partitions drifted")
+    assert found["remark"].startswith("2 of 1,000 partitions drifted")
     names = [column["member_id"] for column in found["members"]]
     assert len(names) == MOST_MEMBERS
     assert {"m000", "m050", "m099"} <= set(names)
@@ -113,3 +113,44 @@ def test_the_legend_names_the_marks_that_are_there_and_no_others() -> None:
     # A group without members still has its partitions, but no owners.
     row = {"topic": "t", "partition": 0, "subscribed": True}
     assert owners([], None, [row])["legend"] == []
+
+
+def test_a_streams_group_shows_tasks_by_subtopology_with_standby_ones_and_the_lag_of_all_that_a_task_reads() -> None:
+    tasks = {
+        "a": [
+            {"kind": "active", "subtopology": "0", "tasks": [0]},
+            {"kind": "standby", "subtopology": "0", "tasks": [1]},
+        ],
+        "b": [
+            {"kind": "active", "subtopology": "0", "tasks": [1]},
+            {"kind": "warmup", "subtopology": "0", "tasks": [0]},
+        ],
+    }
+    members = [member(name, 0) | {"tasks": of} for name, of in tasks.items()]
+    lag = [
+        {"topic": topic, "partition": 0, "subtopology": "0", "lag": number, "lag_status": "ok", "subscribed": True}
+        for topic, number in (("orders", 3), ("customers", 4))
+    ]
+    found = owners(members, verdict(kind="identical"), lag)
+    cells = {row["partition"]: row["cells"] for row in found["rows"]}
+    assert cells == {0: {"a": "ok", "b": "warmup"}, 1: {"a": "standby", "b": "ok"}}
+    assert found["rows"][0]["lag"]["lag"] == 7
+    assert (found["unit"], found["read"]) == ("task", {"0": ["orders", "customers"]})
+
+
+def test_a_task_in_two_processes_is_shown_at_both() -> None:
+    tasks = [{"kind": "active", "subtopology": "0", "tasks": [0]}]
+    members = [member(name) | {"tasks": tasks} for name in ("a", "b")]
+    judged = verdict((0, "doubly_assigned", None, ["a", "b"]))
+    judged["drifted_partitions"][0]["topic"] = "0"
+    assert shown(members, judged, []) == [(0, {"a": "wrong", "b": "wrong"}, "doubly_assigned")]
+
+
+def test_a_connect_group_shows_connectors_with_their_tasks() -> None:
+    found = owners([member("a", -1, 0, topic="sink")], verdict(kind="identical"), [], "connect")
+    assert [row["name"] for row in found["rows"]] == ["connector", 0]
+    assert found["unit"] == "task"
+
+
+def test_a_partition_of_a_share_group_shows_all_its_members() -> None:
+    assert shown([member("a", 0), member("b", 0)], verdict(kind="identical"), []) == [(0, {"a": "ok", "b": "ok"}, None)]

@@ -22,6 +22,7 @@ from streaming.tables.schema.table import (
     REPLACED,
     STRING,
     STRINGS,
+    TASKS,
     TIMESTAMP,
     Type,
 )
@@ -47,6 +48,7 @@ _VALUES: dict[Type, list[Any]] = {
     HOT_PARTITIONS: [[["t", 0, 0.1], ["", 2**31 - 1, float("nan")]], [], None],
     REPLACED: [[["i", "x", "y"]], [], None],
     CAUSES: [[["c", "e", 2, ["m", ""], None, "1", None], ["", "", None, [], "t", None, "x"]], [], None],
+    TASKS: [[["active", "0", [0, 2]], ["standby", "", []]], [], None],
     ASSIGNED: [[["t", [0, 1], None], ["u", [], "b"]], [], None],
     LABELS: [[["n", "v"]], [], None],
     BROKERS: [[[1, "h", "r", 5_000], [2**31 - 1, "", None, _LAST_MS + 1]], [], None],

@@ -9,7 +9,7 @@
 -- Columns: one row per partition; the columns of the table lag keep their names.
 SELECT concat_ws('@', topic, broker) AS topic, partition, lag, lag_status, reason, committed_offset, high_watermark,
   last_stable_offset, lag_read_committed, lost_records, oldest_unread_method, ahead_by, subscribed, member_id,
-  round_time
+  round_time, subtopology
 FROM (
   SELECT *, row_number() OVER (PARTITION BY topic, broker, partition ORDER BY round DESC) AS age
   FROM lag

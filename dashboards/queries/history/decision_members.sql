@@ -5,7 +5,7 @@
 --   :group_id  STRING  the group
 --   :decision  BIGINT  number of the decision
 -- Columns: one row per member; the columns of the table members keep their names.
-SELECT member_id, group_instance_id, client_id, client_host, rack, leader, subscription, partition_count, partitions,
+SELECT member_id, group_instance_id, client_id, client_host, rack, leader, subscription, partition_count, partitions, tasks,
   undecodable, session_timeout_ms, rebalance_timeout_ms, incarnation, generation, decision, record_time
 FROM (
   SELECT *, row_number() OVER (PARTITION BY member_id ORDER BY decision DESC, repeat DESC) AS age
