@@ -22,6 +22,7 @@ from streaming.records import (
     GroupEpoch,
     GroupInput,
     GroupObservation,
+    InternalTopics,
     KnownTopics,
     Member,
     MembershipRecord,
@@ -100,6 +101,17 @@ WINDOW = st.builds(
 )
 IDS = st.lists(st.tuples(NAME, st.lists(PARTITION, max_size=4).map(tuple)), max_size=2).map(tuple)
 TOPICS = st.lists(NAME, max_size=3).map(tuple)
+PARTS = st.lists(st.tuples(NAME, TOPICS, TOPICS, TOPICS), max_size=3).map(tuple)
+INTERNAL = st.lists(
+    st.builds(
+        InternalTopics,
+        changelogs=st.lists(st.tuples(NAME, INT32), max_size=2).map(tuple),
+        repartition_counts=st.lists(INT32, max_size=3).map(tuple),
+        sinks=TOPICS,
+        copartitioned=st.just((((0, 7), (0, 1, -1)),)),
+    ),
+    max_size=3,
+).map(tuple)
 WHERE: dict[str, st.SearchStrategy[Any]] = {
     "record": OFFSET,
     "record_time": INT64,
@@ -107,7 +119,16 @@ WHERE: dict[str, st.SearchStrategy[Any]] = {
     "log_partition": st.integers(0, 49),
 }
 MODERN: st.SearchStrategy[GroupInput] = st.one_of(
-    st.builds(GroupEpoch, **WHERE, epoch=INT32, metadata_hash=INT64),
+    st.builds(
+        GroupEpoch,
+        **WHERE,
+        epoch=INT32,
+        metadata_hash=INT64,
+        validated_topology=st.integers(-1, 1),
+        assignment_configs=st.dictionaries(
+            st.just("num.standby.replicas"), st.sampled_from(("0", "1", "-1", "²", "a"))
+        ),
+    ),
     st.builds(
         ModernMember,
         **WHERE,
@@ -121,7 +142,7 @@ MODERN: st.SearchStrategy[GroupInput] = st.one_of(
         assignor=MAYBE,
     ),
     st.builds(TargetEpoch, **WHERE, epoch=INT32, time=INT64),
-    st.builds(TargetAssignment, **WHERE, member_id=NAME, partitions=IDS),
+    st.builds(TargetAssignment, **WHERE, member_id=NAME, partitions=IDS, standby=IDS, warmup=IDS),
     st.builds(
         CurrentAssignment,
         **WHERE,
@@ -131,10 +152,12 @@ MODERN: st.SearchStrategy[GroupInput] = st.one_of(
         state=st.integers(-128, 127),
         partitions=IDS,
         revoking=IDS,
+        standby=IDS,
+        warmup=IDS,
     ),
     st.builds(ResolvedRegex, **WHERE, regex=NAME, topics=TOPICS, image_version=INT64, time=INT64),
     st.builds(KnownTopics, **WHERE, topics=st.lists(st.tuples(NAME, NAME, st.none() | INT32), max_size=2).map(tuple)),
-    st.builds(StreamsTopology, **WHERE, epoch=INT32, subtopologies=st.just(())),
+    st.builds(StreamsTopology, **WHERE, epoch=st.integers(-1, 1), subtopologies=PARTS, internal=INTERNAL),
     st.builds(Removed, **WHERE, key_type=st.integers(3, 23), part=MAYBE),
 )
 END = st.integers(-1, 2**63 - 1)

@@ -198,7 +198,7 @@ def _orders(
             member.member_id, member.process_id or "", had.get(was, ()), spare.get(was, ())
         )
     replicas = tasks.settings.get(_REPLICAS, "0")
-    group = StreamsGroup(tuple(members.values()), parts, int(replicas) if replicas.isdigit() else 0)
+    group = StreamsGroup(tuple(members.values()), parts, int(replicas) if replicas.isdecimal() else 0)
     yield group
     for order in member_orders(members, _MOST_ORDERS):
         turned = tuple([members[name] for name in order])
