@@ -42,8 +42,8 @@ def room(packages: str = "", rooms: str = "", doors: str = "") -> Room:
 ROOMS = {
     "assignors": room(
         "msgspec numpy",
-        doors="assignors.brokers assignors.rocketmq assignors.streams assignors.measures assignors.jsonl "
-        "assignors.explain",
+        doors="assignors.brokers assignors.connect assignors.rocketmq assignors.streams assignors.measures "
+        "assignors.jsonl assignors.explain",
     ),
     "streaming.exceptions": room(),
     "streaming.examples": room(),

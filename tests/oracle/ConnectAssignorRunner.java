@@ -1,0 +1,248 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.common.message.JoinGroupResponseData.JoinGroupResponseMember;
+import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.connect.runtime.distributed.ConnectProtocol;
+import org.apache.kafka.connect.runtime.distributed.EagerAssignor;
+import org.apache.kafka.connect.runtime.distributed.ExtendedAssignment;
+import org.apache.kafka.connect.runtime.distributed.ExtendedWorkerState;
+import org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeAssignor;
+import org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeConnectProtocol;
+import org.apache.kafka.connect.runtime.distributed.WorkerCoordinator;
+import org.apache.kafka.connect.runtime.distributed.WorkerCoordinator.ConnectorsAndTasks;
+import org.apache.kafka.connect.storage.ClusterConfigState;
+import org.apache.kafka.connect.util.ConnectorTaskId;
+
+/**
+ * Runs the assignors and the protocol classes of Kafka Connect, one case per line in, one answer per line out.
+ *
+ * Runs on the class path of one connect-runtime release (3.4 or newer). Names are "x" and the hex of their UTF-16 code
+ * units; a unit is name "/" number, -1 for the connector itself; units are joined by "+".
+ *
+ *   deal TAB chain TAB now TAB max delay TAB led before (0, 1) TAB generation TAB connectors TAB workers
+ *     connectors: name ":" tasks by ","; workers: id "=" units by ","; the chain's leader is made at its first line
+ *     answer: delay TAB worker "=" started "|" revoked, by ","
+ *   eager TAB connectors TAB workers (ids by ",")
+ *     answer: worker "=" units, by ","
+ *   state TAB version TAB url TAB offset TAB assignment, or "-" for a worker without one
+ *   assignment TAB assignment
+ *     assignment: version ";" error ";" leader ";" url ";" offset ";" units ";" revoked ";" delay
+ *     answer: the hex of the bytes
+ */
+public final class ConnectAssignorRunner {
+    private static final Map<String, IncrementalCooperativeAssignor> LEADERS = new HashMap<>();
+    private static final Map<String, Integer> GENERATIONS = new HashMap<>();
+    private static long now;
+
+    public static void main(String[] arguments) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            if (line.isEmpty()) {
+                out.println();
+                out.flush();
+                continue;
+            }
+            out.println(answer(line.split("\t", -1)));
+        }
+        out.flush();
+    }
+
+    private static String answer(String[] fields) throws Exception {
+        switch (fields[0]) {
+            case "deal":
+                return deal(fields);
+            case "eager":
+                return eager(fields);
+            case "state":
+                short version = Short.parseShort(fields[1]);
+                String url = text(fields[2]);
+                long offset = Long.parseLong(fields[3]);
+                if (version == 0) {
+                    return hex(ConnectProtocol.serializeMetadata(new ConnectProtocol.WorkerState(url, offset)));
+                }
+                ExtendedAssignment last = fields[4].equals("-") ? null : assignment(fields[4]);
+                ExtendedWorkerState state = new ExtendedWorkerState(url, offset, last);
+                return hex(IncrementalCooperativeConnectProtocol.serializeMetadata(state, version == 2));
+            default:
+                ExtendedAssignment made = assignment(fields[1]);
+                return hex(made.version() == 0
+                    ? ConnectProtocol.serializeAssignment(made)
+                    : IncrementalCooperativeConnectProtocol.serializeAssignment(made, made.version() == 2));
+        }
+    }
+
+    private static String deal(String[] fields) throws Exception {
+        String chain = fields[1];
+        now = Long.parseLong(fields[2]);
+        int maxDelay = Integer.parseInt(fields[3]);
+        IncrementalCooperativeAssignor leader = LEADERS.get(chain);
+        if (leader == null) {
+            leader = new IncrementalCooperativeAssignor(new LogContext(), clock(), maxDelay);
+            LEADERS.put(chain, leader);
+        }
+        int generation = Integer.parseInt(fields[5]);
+        int completed = fields[4].equals("1") ? GENERATIONS.getOrDefault(chain, -1) : -2;
+        GENERATIONS.put(chain, generation);
+        Map<String, ConnectorsAndTasks> workers = new HashMap<>();
+        for (String worker : split(fields[7], ",")) {
+            String[] parts = worker.split("=", -1);
+            workers.put(text(parts[0]), builder(parts[1]).build());
+        }
+        List<String> names = new ArrayList<>(workers.keySet());
+        Method method = IncrementalCooperativeAssignor.class.getDeclaredMethod(
+            "performTaskAssignment", ClusterConfigState.class, int.class, int.class, Map.class);
+        method.setAccessible(true);
+        Object dealt = method.invoke(leader, configured(fields[6]), completed, generation, workers);
+        StringBuilder answer = new StringBuilder();
+        Field delay = IncrementalCooperativeAssignor.class.getDeclaredField("delay");
+        delay.setAccessible(true);
+        answer.append(delay.getInt(leader)).append('\t');
+        String separator = "";
+        for (String name : names) {
+            answer.append(separator).append(named(name)).append('=');
+            answer.append(units(of(dealt, "newlyAssignedConnectors", name), of(dealt, "newlyAssignedTasks", name)));
+            answer.append('|');
+            answer.append(units(of(dealt, "newlyRevokedConnectors", name), of(dealt, "newlyRevokedTasks", name)));
+            separator = ",";
+        }
+        return answer.toString();
+    }
+
+    private static Collection<?> of(Object dealt, String what, String worker) throws Exception {
+        Method method = dealt.getClass().getDeclaredMethod(what, String.class);
+        method.setAccessible(true);
+        return (Collection<?>) method.invoke(dealt, worker);
+    }
+
+    private static String eager(String[] fields) throws Exception {
+        Field unsafe = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");
+        unsafe.setAccessible(true);
+        Object maker = unsafe.get(null);
+        WorkerCoordinator coordinator = (WorkerCoordinator) maker.getClass()
+            .getMethod("allocateInstance", Class.class).invoke(maker, WorkerCoordinator.class);
+        Method snapshot = WorkerCoordinator.class.getDeclaredMethod("configSnapshot", ClusterConfigState.class);
+        snapshot.setAccessible(true);
+        snapshot.invoke(coordinator, configured(fields[1]));
+        List<JoinGroupResponseMember> members = new ArrayList<>();
+        List<String> names = new ArrayList<>();
+        for (String worker : split(fields[2], ",")) {
+            names.add(text(worker));
+            byte[] bytes = IncrementalCooperativeConnectProtocol
+                .serializeMetadata(new ExtendedWorkerState("http://w", 0, null), false).array();
+            members.add(new JoinGroupResponseMember().setMemberId(text(worker)).setMetadata(bytes));
+        }
+        Map<?, ?> given = null;
+        for (Method method : EagerAssignor.class.getMethods()) {
+            if (method.getName().equals("performAssignment")) {
+                // A name in 3.x, a constant in 4.x.
+                Class<?> protocol = method.getParameterTypes()[1];
+                Object eager = protocol == String.class ? "default" : protocol.getField("EAGER").get(null);
+                given = (Map<?, ?>) method.invoke(
+                    new EagerAssignor(new LogContext()), names.get(0), eager, members, coordinator);
+            }
+        }
+        StringBuilder answer = new StringBuilder();
+        String separator = "";
+        for (String name : names) {
+            ConnectProtocol.Assignment of = ConnectProtocol.deserializeAssignment((ByteBuffer) given.get(name));
+            answer.append(separator).append(named(name)).append('=').append(units(of.connectors(), of.tasks()));
+            separator = ",";
+        }
+        return answer.toString();
+    }
+
+    private static ClusterConfigState configured(String text) throws Exception {
+        Map<String, Integer> counts = new LinkedHashMap<>();
+        Map<String, Map<String, String>> configs = new LinkedHashMap<>();
+        for (String connector : split(text, ",")) {
+            String[] parts = connector.split(":", -1);
+            counts.put(text(parts[0]), Integer.parseInt(parts[1]));
+            configs.put(text(parts[0]), new HashMap<>());
+        }
+        for (Constructor<?> constructor : ClusterConfigState.class.getConstructors()) {
+            Class<?>[] types = constructor.getParameterTypes();
+            Object[] values = new Object[types.length];
+            for (int index = 0; index < types.length; index++) {
+                values[index] = types[index] == long.class ? 0L
+                    : index == 2 ? counts
+                    : index == 3 ? configs
+                    : types[index] == Map.class ? Collections.emptyMap()
+                    : types[index] == Set.class ? Collections.emptySet() : null;
+            }
+            return (ClusterConfigState) constructor.newInstance(values);
+        }
+        throw new IllegalStateException();
+    }
+
+    private static Time clock() {
+        return (Time) Proxy.newProxyInstance(Time.class.getClassLoader(), new Class<?>[] {Time.class},
+            (proxy, method, values) -> method.getName().equals("milliseconds") ? now : null);
+    }
+
+    private static ExtendedAssignment assignment(String line) {
+        String[] parts = line.split(";", -1);
+        ConnectorsAndTasks units = builder(parts[5]).build();
+        ConnectorsAndTasks revoked = builder(parts[6]).build();
+        return new ExtendedAssignment(Short.parseShort(parts[0]), Short.parseShort(parts[1]), text(parts[2]),
+            text(parts[3]), Long.parseLong(parts[4]), units.connectors(), units.tasks(), revoked.connectors(),
+            revoked.tasks(), Integer.parseInt(parts[7]));
+    }
+
+    private static ConnectorsAndTasks.Builder builder(String text) {
+        List<String> connectors = new ArrayList<>();
+        List<ConnectorTaskId> tasks = new ArrayList<>();
+        for (String unit : split(text, "\\+")) {
+            String[] parts = unit.split("/", -1);
+            int number = Integer.parseInt(parts[1]);
+            if (number < 0) {
+                connectors.add(text(parts[0]));
+            } else {
+                tasks.add(new ConnectorTaskId(text(parts[0]), number));
+            }
+        }
+        return new ConnectorsAndTasks.Builder().with(connectors, tasks);
+    }
+
+    private static String units(Collection<?> connectors, Collection<?> tasks) {
+        List<String> found = new ArrayList<>();
+        connectors.forEach(connector -> found.add(named((String) connector) + "/-1"));
+        tasks.forEach(task -> found.add(named(((ConnectorTaskId) task).connector()) + "/" + ((ConnectorTaskId) task).task()));
+        return String.join("+", found);
+    }
+
+    private static String[] split(String text, String separator) {
+        return text.isEmpty() ? new String[0] : text.split(separator, -1);
+    }
+
+    private static String text(String hexed) {
+        return new String(HexFormat.of().parseHex(hexed.substring(1)), StandardCharsets.UTF_16BE);
+    }
+
+    private static String named(String text) {
+        return "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
+    }
+
+    private static String hex(ByteBuffer buffer) {
+        byte[] bytes = new byte[buffer.remaining()];
+        buffer.get(bytes);
+        return HexFormat.of().formatHex(bytes);
+    }
+}
