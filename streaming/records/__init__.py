@@ -26,6 +26,8 @@ from streaming.records.inputs import (
     topic_of,
 )
 from streaming.records.membership import (
+    CONNECT,
+    CONNECTOR,
     STREAM,
     Member,
     Seen,
@@ -35,8 +37,11 @@ from streaming.records.membership import (
     SeenMember,
     StreamThread,
     TopicPartitions,
+    Worker,
     pack_thread,
+    pack_worker,
     thread_of,
+    worker_of,
 )
 from streaming.records.modern import (
     CONSUMER,
@@ -139,6 +144,8 @@ __all__ = [
     "BROADCASTING",
     "BROKERS",
     "CLUSTERING",
+    "CONNECT",
+    "CONNECTOR",
     "CONSUMER",
     "CURRENT_TYPES",
     "ERROR",
@@ -236,6 +243,7 @@ __all__ = [
     "UnreadableModern",
     "Window",
     "WindowEnd",
+    "Worker",
     "decode_closed_rounds",
     "decode_cluster_topics",
     "decode_inputs",
@@ -247,6 +255,7 @@ __all__ = [
     "merge_windows",
     "pack_offsets",
     "pack_thread",
+    "pack_worker",
     "partition_key",
     "rest_interval_ms",
     "row_of",
@@ -254,4 +263,5 @@ __all__ = [
     "thread_of",
     "topic_key",
     "topic_of",
+    "worker_of",
 ]

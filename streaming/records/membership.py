@@ -15,8 +15,18 @@ TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
 
 
+CONNECT = "connect"
+"""Protocol type of the groups of Kafka Connect's workers."""
+
+CONNECTOR = -1
+"""Number of the unit that is a connector itself, beside its tasks, which count from 0."""
+
+
 class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One member of a group metadata record, decoded as far as possible.
+
+    A Connect worker has its units in place of partitions: by connector its tasks, and `CONNECTOR` for the connector
+    itself. It owned what it ran when it joined, and is assigned what it runs after the decision.
 
     Attributes:
         member_id: Member id.
@@ -26,15 +36,16 @@ class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         rebalance_timeout: ms; -1 when the record version has none.
         session_timeout: ms; -1 where only rounds have seen the member.
         subscription_version: Version of the consumer protocol's subscription; None when not decoded.
-        topics: Subscribed topics in record order; None when the subscription was not decoded.
+        topics: Subscribed topics in record order, none for a Connect worker; None when not decoded.
         owned: Owned partitions of the subscription (v1+), in record order.
         generation: Generation of the subscription (v2+); None when absent or -1.
         rack: Rack of the subscription (v3+); None when absent. An empty text also means none.
         user_data: User data of the subscription; None when null (an empty value is b""). Of a thread of Kafka Streams
-            its `StreamThread`, packed: so the last release, too, can read the state of such a group.
+            its `StreamThread`, and of a Connect worker its `Worker`, packed: so the last release, too, can read the
+            state of such a group.
         assigned: Assigned partitions in record order; None when the assignment was not decoded.
         undecodable: Why subscription or assignment could not be decoded; None when both were, or when the protocol type
-            is not "consumer" (then neither is tried).
+            is neither "consumer" nor "connect" (then neither is tried).
     """
 
     member_id: str
@@ -95,6 +106,48 @@ def thread_of(member: Member) -> StreamThread | None:
     try:
         return _THREAD.decode(member.user_data or b"")
     except msgspec.MsgspecError:
+        return None
+
+
+class Worker(msgspec.Struct, frozen=True, array_like=True):
+    """What only a Connect worker has, beside its units.
+
+    Attributes:
+        url: URL of its REST API.
+        config_offset: Offset in the configuration topic up to which it had read when it joined.
+        last_offset: The same of the assignment that it had before; -1 if it had none, or the protocol is eager.
+        assigned_offset: The same of the assignment that it got.
+        error: 0 if the leader could assign; 1 if it had not read a configuration that some worker knew.
+        started: Units that it was given: all that it runs in the eager protocol, else those that it did not run.
+        revoked: Units that it was to stop.
+        delay: Time after which the workers are to join again, ms; 0 for none.
+    """
+
+    url: str
+    config_offset: int
+    last_offset: int
+    assigned_offset: int
+    error: int
+    started: TopicPartitions
+    revoked: TopicPartitions
+    delay: int
+
+
+_WORKER = msgspec.msgpack.Decoder(Worker)
+
+
+def pack_worker(worker: Worker) -> bytes:
+    """A worker as `Member.user_data` has it."""
+    return msgspec.msgpack.encode(worker)
+
+
+def worker_of(member: Member) -> Worker | None:
+    """A Connect worker's own part; None where it could not be decoded, or another release did not try."""
+    if member.user_data is None or member.undecodable is not None or member.assigned is None:
+        return None
+    try:
+        return _WORKER.decode(member.user_data)
+    except msgspec.DecodeError:
         return None
 
 

@@ -27,11 +27,22 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
+from streaming.offsets_log.codec.connect import decode_worker_assignment, decode_worker_state, unique_units
 from streaming.offsets_log.codec.keys import GROUP_METADATA
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
 from streaming.offsets_log.codec.stream_thread import stream_thread
 from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
-from streaming.records import STREAM, Member, MembershipRecord, TopicPartitions, pack_thread
+from streaming.records import (
+    CONNECT,
+    CONSUMER,
+    STREAM,
+    Member,
+    MembershipRecord,
+    TopicPartitions,
+    Worker,
+    pack_thread,
+    pack_worker,
+)
 
 # A topic's two-byte length and the count of its partitions.
 _LEAST_TOPIC_PARTITIONS = 2 + 4
@@ -135,11 +146,6 @@ def _topic_partitions(reader: Reader, field: str) -> TopicPartitions:
     return tuple(topics)
 
 
-# Only this protocol type fills subscription and assignment with the consumer protocol. Kafka Connect
-# ("connect") and others put their own bytes there, some of which would even decode, into nonsense.
-_CONSUMER = "consumer"
-
-
 def decode_membership(
     offset: int, timestamp: int, data: bytes, log_partition: int = -1, allowance: Allowance | None = None
 ) -> MembershipRecord | UnknownVersion | Rejected:
@@ -160,11 +166,8 @@ def decode_membership(
     if isinstance(value, UnknownVersion | Rejected):
         return value
     metadata = value.fields
-    is_consumer = metadata.protocolType == _CONSUMER
-    protocol = metadata.protocol
-    members = tuple(
-        [_consumer(member, protocol, allowance) if is_consumer else _member(member) for member in metadata.members]
-    )
+    kind, protocol = metadata.protocolType, metadata.protocol
+    members = tuple([_decoded(member, kind, protocol, allowance) for member in metadata.members])
     if allowance.exceeded:
         return Rejected("value: its members have more topics and partitions than any coordinator writes into a record")
     return MembershipRecord(
@@ -215,9 +218,40 @@ def seen_member(
         rebalanceTimeout=-1,
         sessionTimeout=-1,
     )
-    if protocol_type == _CONSUMER:
-        return _consumer(member, protocol)
+    return _decoded(member, protocol_type, protocol)
+
+
+def _decoded(member: Any, protocol_type: str, protocol: str | None, allowance: Allowance | None = None) -> Member:
+    """A member with its bytes decoded. Other protocol types put their own there, which might decode into nonsense."""
+    if protocol_type == CONSUMER:
+        return _consumer(member, protocol, allowance)
+    if protocol_type == CONNECT:
+        return _worker(member, allowance)
     return _member(member)
+
+
+def _worker(member: Any, allowance: Allowance | None = None) -> Member:
+    """A Connect worker: what it ran when it joined is what it owned, what it runs after the assignment is assigned."""
+    state = decode_worker_state(member.subscription, allowance)
+    assignment = decode_worker_assignment(member.assignment, allowance)
+    if isinstance(state, Rejected) or isinstance(assignment, Rejected):
+        reasons = [part.reason for part in (state, assignment) if isinstance(part, Rejected)]
+        return _member(member, undecodable="; ".join(reasons))
+    before = () if state.allocation is None else unique_units(state.allocation.units)
+    worker = Worker(
+        url=state.url,
+        config_offset=state.config_offset,
+        last_offset=-1 if state.allocation is None else state.allocation.config_offset,
+        assigned_offset=assignment.config_offset,
+        error=assignment.error,
+        started=unique_units(assignment.units),
+        revoked=unique_units(assignment.revoked),
+        delay=assignment.delay,
+    )
+    read = MemberSubscription(state.version, (), pack_worker(worker), before, -1, None)
+    if assignment.version == 0:
+        return _member(member, read, worker.started)
+    return _member(member, read, unique_units((*before, *worker.started), worker.revoked))
 
 
 def _consumer(member: Any, protocol: str | None, allowance: Allowance | None = None) -> Member:

@@ -154,3 +154,11 @@ def test_a_record_that_claims_too_many_tagged_fields_is_refused(monkeypatch: pyt
     found = decode_membership(1, 1, value + b"\x0b" + b"\x63\x00" * 11)
     assert isinstance(found, Rejected)
     assert "claims 11 elements" in found.reason
+
+
+def test_members_of_a_protocol_type_that_nobody_knows_are_not_decoded() -> None:
+    bytes_of = {"subscription": subscription(0, ["t"]), "assignment": assignment(0, [("t", [0])])}
+    record = decode_membership(0, 0, group_value(3, [member(3, **bytes_of)], protocol_type="sr"))
+    assert isinstance(record, MembershipRecord)
+    (found,) = record.members
+    assert (found.topics, found.assigned, found.undecodable) == (None, None, None)
