@@ -433,7 +433,7 @@ _WARNING = (
     "falling_behind", "rewound", "ahead", "may_lose_data", "imbalance", "rebalance_storm", "mismatch", "not_subscribed",
     "no_such_partition", "member_lists_differ", "route_differs", "mixed_strategies", "subscriptions_differ",
     "duplicate_client_id", "not_answering", "broker_not_answering", "redelivering", "records_given_up",
-    "standby_beside_active", "long_warmup",
+    "standby_beside_active", "long_warmup", "assignment_error", "worker_behind",
 )  # fmt: skip
 _UNKNOWN = (
     "idle_members", "never_committed", "offsets_blocked", "lag_unknown", "stale_metadata", "topic_not_visible",

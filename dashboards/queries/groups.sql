@@ -14,7 +14,7 @@
 --              not_subscribed, no_such_partition,
 --              member_lists_differ, route_differs, mixed_strategies, subscriptions_differ, duplicate_client_id,
 --              not_answering, broker_not_answering, redelivering, records_given_up, standby_beside_active,
---              long_warmup                                              works, but not as it should
+--              long_warmup, assignment_error, worker_behind             works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated, idle_members,
 --              never_committed                                          unknown now, about to change, or perhaps meant so
 --   health     by the worst problem: 3 critical, 2 warning, 1 unknown, one for each of the lines above; 0 ok; -1 ok,
@@ -69,6 +69,8 @@ judged AS (
       CASE WHEN contains(findings_json, '{"finding":"records_given_up"') THEN 'records_given_up' END,
       CASE WHEN contains(findings_json, '{"finding":"standby_beside_active"') THEN 'standby_beside_active' END,
       CASE WHEN contains(findings_json, '{"finding":"long_warmup"') THEN 'long_warmup' END,
+      CASE WHEN contains(findings_json, '{"finding":"assignment_error"') THEN 'assignment_error' END,
+      CASE WHEN contains(findings_json, '{"finding":"worker_behind"') THEN 'worker_behind' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
     ) AS warning,
     concat_ws(' ',

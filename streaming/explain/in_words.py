@@ -170,6 +170,11 @@ def _verdict(row: Mapping[str, Any]) -> str:
 def _no_inputs(row: Mapping[str, Any]) -> str:
     if row["verdict"] == "drifted":
         return "No strategy had to be asked: no strategy of any library makes such an assignment."
+    if row["matching_library"] == "connect":
+        return (
+            "Connect's leader deals connectors and tasks by its configuration and its memory, which no record has: "
+            "with some that the record suggests, it gives exactly this."
+        )
     if row["verdict"] in ("unverified", "identical"):
         return (
             "What the strategy was given is not kept: no strategy was asked, or it is too large for a row of the table."

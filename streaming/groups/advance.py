@@ -28,6 +28,7 @@ from streaming.groups.boundaries import (
 )
 from streaming.groups.classic.kind import CLASSIC
 from streaming.groups.classic.leader_metadata import see_racks
+from streaming.groups.connect.kind import CONNECT_GROUPS
 from streaming.groups.consumer.kind import CONSUMER_GROUPS
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import move_starts, note_commits
@@ -57,7 +58,11 @@ from streaming.records import (
 from streaming.times import DAY_MS, Shift, day_of, read_clock
 
 ROUNDS: Final[Mapping[type, tuple[Kind, ...]]] = {
-    GroupObservation: (modern_kind(CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS), CLASSIC),
+    GroupObservation: (
+        modern_kind(CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS),
+        CONNECT_GROUPS,
+        CLASSIC,
+    ),
     RocketMQObservation: (ROCKETMQ_KIND,),
 }
 """The kinds of groups that each type of round shows: a group may become another of them."""
@@ -200,7 +205,8 @@ def _pass_round(state: GroupState, observation: GroupObservation, context: Conte
     """Handle a round inside a compacted stretch of the log: only verdicts on the remaining decisions are written."""
     _advance_clock(state, observation)
     _see_topics(state, observation, context.config)
-    CLASSIC.write_verdicts(state, observation, context)
+    for kind in (CONNECT_GROUPS, CLASSIC):
+        kind.write_verdicts(state, observation, context)
 
 
 def _close_group(state: GroupState, item: AnyObservation, context: Context) -> None:

@@ -10,6 +10,7 @@ decisions with members were identical.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.real_groups.real_classic_streams import tasks_in
 from tests.real_groups.recorded import judged_lines, records_of
 
 _DATA = Path(__file__).with_name("data")
-RECORDED = sorted(path.stem for path in _DATA.glob("*.jsonl") if not path.stem.startswith("streams-"))
+RECORDED = sorted(path.stem for path in _DATA.glob("*.jsonl") if not path.stem.startswith(("connect-", "streams-")))
 
 
 def _lines(name: str) -> list[dict[str, Any]]:
@@ -53,6 +54,25 @@ def test_each_target_of_a_real_share_group_is_recomputed_from_its_log() -> None:
 
     assert [row.verdict for row in rows if row.reason != "the group is empty"] == ["identical"] * 14
     assert {row.matching_library for row in rows} <= {"broker:4.2.0", None}
+
+
+def test_decisions_of_real_connect_workers_are_recomputed() -> None:
+    """Two and three workers of 4.3.1, recorded by test_real_connect_workers.py on 29 November 2026."""
+    rows = judged_lines(_lines("connect-workers"))
+    assert {(row.verdict, row.strategy) for row in rows.drift if row.strategy} == {("identical", "sessioned")}
+    assert not rows.quarantine
+    assert any(row.partitions_pending_handover and row.left for row in rows.rebalance_churn), "a worker crashed"
+    assert sum(row.partitions_moved or 0 for row in rows.rebalance_churn) > 0
+    newest = rows.rebalance_churn[-1].decision
+    runs = {
+        (row.client_host, of.topic.rpartition("-")[2], n)
+        for row in rows.members
+        if row.decision == newest
+        for of in row.partitions or ()
+        for n in of.partitions
+    }
+    assert Counter(connector for _, connector, _ in runs) == {"second": 2, "sink": 7}
+    assert len({(connector, number) for _, connector, number in runs}) == len(runs)
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -7,6 +7,7 @@ leaders assigned (`leader_metadata.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from streaming.groups.causes import (
     of_topics,
 )
 from streaming.groups.classic.before import Past
-from streaming.groups.classic.membership import Owners, leader_counts, owners_in
+from streaming.groups.classic.membership import Owners, is_connect, leader_counts, owners_in
 from streaming.groups.classic.state import Owned, Transfer
 from streaming.groups.rows import Cause, ReplacedMember
 from streaming.records import MembershipRecord
@@ -91,13 +92,14 @@ def classic_causes(
     if past.kind == "static_replacement":
         return causes_in_order(replaced) or (cause("unknown", "the record of the same generation was written again"),)
     before, follows = past.before, change.follows.owners if change.follows is not None else {}
-    found += [*gone, *replaced, *_topic_causes(record, before, change, follows)]
+    found += [*gone, *replaced, *_topic_causes(record, before, change, follows), *_unit_causes(record, before, change)]
     if before.protocol is not None and record.protocol is not None and before.protocol != record.protocol:
         evidence = "the selected protocol is another one"
         found.append(cause("strategy_changed", evidence, before=before.protocol, after=record.protocol))
     if follows:
         were = "was" if len(follows) == 1 else "were"
-        evidence = f"{counted(len(follows), 'partition')} that the previous decision freed {were} to be given on"
+        what = "unit" if is_connect(record) else "partition"
+        evidence = f"{counted(len(follows), what)} that the previous decision freed {were} to be given on"
         found.append(cause("handover", evidence))
     if not found and not record.members:
         found.append(cause("unknown", "the group was empty before, too: members came and went in between"))
@@ -124,6 +126,15 @@ def _topic_causes(
         first, second = _counts(before, follows), _counts(record, change.pending)
         grown = [TopicChange(of, str(first[of]), str(second[of])) for of in both if first[of] < second[of]]
         yield from of_topics("partitions_changed", grown, "the leader assigned more partitions than the one before")
+
+
+def _unit_causes(record: MembershipRecord, before: MembershipRecord, change: Change) -> Iterator[Cause]:
+    """Connectors of which other units are dealt than before, those that wait to be given on included."""
+    if not (is_connect(record) and is_connect(before) and record.members) or change.was is None or change.after is None:
+        return
+    was, now = (Counter(name for name, _ in of) for of in (change.was, change.after.keys() | change.pending.keys()))
+    changed = [TopicChange(name, str(was[name]), str(now[name])) for name in was | now if was[name] != now[name]]
+    yield from of_topics("partitions_changed", changed, "units of the connector: itself and its tasks")
 
 
 def _counts(record: MembershipRecord, pending: Owners) -> dict[str, int]:

@@ -9,6 +9,7 @@ Source of the rules: `GroupMetadataManager` (Scala 3.9 and Java 4.2); cooperativ
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -17,13 +18,21 @@ from assignors import AssignorError, optimal_moves
 from streaming.groups.boundaries import reach_record
 from streaming.groups.classic.before import Past, departures, past_of, replaced_members
 from streaming.groups.classic.causes import Change, classic_causes
-from streaming.groups.classic.cost import EAGER, note_state, open_cost, rebalance_protocol, stopped_unmoved
+from streaming.groups.classic.cost import (
+    CONNECT_EAGER,
+    EAGER,
+    note_state,
+    open_cost,
+    rebalance_protocol,
+    stopped_unmoved,
+)
 from streaming.groups.classic.membership import (
     Owners,
     balance_of,
     close_members,
     columns_of,
     group_for_assignors,
+    is_connect,
     is_consumer,
     owners_in,
     owners_of,
@@ -39,7 +48,7 @@ from streaming.groups.health.activity import count_rebalance
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
-from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone
+from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone, worker_of
 
 _KEPT_MAX: Final = 50_000
 """Partitions times members up to which the state keeps what the members had before: some 100 KB at the very most. A
@@ -119,7 +128,7 @@ def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> Chang
     owned = None if was is None else by_member(was)
     # A downgrade happens when the last KIP-848 member leaves; the rebalance that follows at once takes its partitions.
     gives_on = past.kind == "migration" or (past.kind == "rebalance" and record.protocol not in EAGER)
-    moves, pending = _compare(was, after, wanted_topics(record) if gives_on else frozenset())
+    moves, pending = _compare(was, after, _given_on(record, was or {}) if gives_on else frozenset())
     with of_record(len(state.classic.waiting), decides=past.decides):
         optimal = None if pending else _least_moves(owned, record)
         balance = balance_of(record)
@@ -205,7 +214,8 @@ def _owners_before(
     replaced: tuple[ReplacedMember, ...],
 ) -> Owners | None:
     """Owners before the decision: the first owner for partitions pending handover, the new id for replaced members."""
-    if before is None:
+    # Connect's units and topic partitions are two things, whatever their names.
+    if before is None or is_connect(before) != is_connect(record):
         return {}
     owners = owners_of(before, record)
     if owners is None:
@@ -225,19 +235,39 @@ def _may_have_been_in_transfer(
     return after is not None and not after.keys() <= was.keys()
 
 
-def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str]) -> tuple[int | None, Owners]:
+def _given_on(record: MembershipRecord, was: Owners) -> Collection[tuple[str, int]]:
+    """Partitions that are pending handover if they had an owner before and have none now.
+
+    A cooperative leader gives partitions of topics that somebody subscribes to. One of Connect gives what it takes from
+    a worker, and while it waits for a worker that is gone (its delay), or could not assign, what that one had, too.
+    Otherwise what nobody runs any more was deleted.
+    """
+    if not is_connect(record):
+        wanted = wanted_topics(record)
+        return [partition for partition in was if partition[0] in wanted]
+    if record.protocol == CONNECT_EAGER:
+        return ()
+    workers = [worker for worker in map(worker_of, record.members) if worker is not None]
+    if any(worker.delay or worker.error for worker in workers):
+        return was.keys()
+    return {(name, number) for worker in workers for name, numbers in worker.revoked for number in numbers}
+
+
+def _compare(
+    was: Owners | None, after: Owners | None, given_on: Collection[tuple[str, int]]
+) -> tuple[int | None, Owners]:
     """Count moves, and find the partitions pending handover with their last owners.
 
     Args:
         was: Owners before; None when unknown.
         after: Owners after; None when unknown.
-        wanted: Topics whose unowned partitions are pending handover.
+        given_on: Those that are pending handover if nobody owns them now.
     """
     if was is None or after is None:
         return None, {}
     moves = sum(after.get(partition, owner) != owner for partition, owner in was.items())
-    pending = {partition: owner for partition, owner in was.items() if partition not in after}
-    return moves, {partition: owner for partition, owner in pending.items() if partition[0] in wanted}
+    given = frozenset(given_on)
+    return moves, {p: owner for p, owner in was.items() if p not in after and p in given}
 
 
 def _least_moves(owned: Owned | None, record: MembershipRecord) -> int | None:

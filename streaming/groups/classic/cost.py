@@ -39,7 +39,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
-from streaming.groups.classic.membership import Owners, owners_in
+from streaming.groups.classic.membership import Owners, is_connect, owners_in
 from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSpan
 from streaming.groups.rows import MOST_MS, ChurnRow, with_seconds
 from streaming.groups.state import GroupState
@@ -54,14 +54,21 @@ as cooperative wherever that claims less."""
 
 _COOPERATIVE = frozenset({"cooperative-sticky"})
 
+CONNECT_EAGER: Final = "default"
+"""The eager protocol of Kafka Connect's workers."""
+
 
 def rebalance_protocol(record: MembershipRecord) -> str | None:
     """How the members of a rebalance joined: "eager" or "cooperative"; None where the record does not show it.
+
+    Connect's workers join as their protocol says: eagerly with "default", cooperatively with the others (KIP-415).
 
     A strategy that only eager members can offer was selected, or a member reported partitions that it kept, which eager
     members never do (KIP-429). Members that offer `cooperative-sticky` beside an eager strategy join eagerly, so the
     selected strategy alone does not make a rebalance cooperative.
     """
+    if is_connect(record):
+        return "eager" if record.protocol == CONNECT_EAGER else "cooperative"
     if record.protocol in EAGER:
         return "eager"
     if record.protocol in _COOPERATIVE and any(member.owned for member in record.members):

@@ -41,6 +41,7 @@ from assignors import (
 )
 from streaming.groups.classic.leader_metadata import NO_RACKS, STICKY, SeenCounts, seen_counts, seen_racks
 from streaming.groups.classic.membership import (
+    is_connect,
     is_consumer,
     subscription_of,
     undecodable,
@@ -62,6 +63,7 @@ from streaming.groups.verdicts import (
     UNEXPLAINED,
     UNVERIFIED,
     Expected,
+    GroupKind,
     Judged,
     Verdict,
     drifted_between,
@@ -94,11 +96,21 @@ _BY_NO_LEADER: Final = {
 def write_classic_verdicts(
     state: GroupState, observation: GroupObservation, context: Context, *, last: bool = False
 ) -> None:
-    """Judge the waiting decisions that can be judged now, or all of them if no more rounds will come (`last`)."""
+    """Judge the waiting decisions that can be judged now, or all of them if no more rounds will come (`last`).
+
+    Those of a group that is Connect's now are judged by `connect/`.
+    """
+    waiting = state.classic.waiting
+    if waiting and not is_connect(waiting[-1].record):
+        judge_waiting(state, _Classic(state, observation, context, last), observation, context)
+
+
+def judge_waiting(
+    state: GroupState, kind: GroupKind[ClassicDecision], observation: GroupObservation, context: Context
+) -> None:
+    """Judge the waiting decisions that `kind` can judge now."""
     classic = state.classic
-    if not classic.waiting:
-        return  # as at almost every round
-    verdicts = write_verdicts(classic.waiting, _Classic(state, observation, context, last), observation, context)
+    verdicts = write_verdicts(classic.waiting, kind, observation, context)
     classic.verdict = standing(verdicts) or classic.verdict
     classic.waiting = classic.waiting[len(verdicts) :]
 
@@ -107,7 +119,8 @@ def judge_again(state: GroupState, observation: GroupObservation, context: Conte
     """Let the newest decision, if it is judged, wait once more: the settings say something else of the group now."""
     classic = state.classic
     is_judged = classic.verdict is not None and not classic.waiting
-    if classic.current is not None and is_judged and state.live_record() is not None:
+    record = state.live_record()
+    if classic.current is not None and is_judged and record is not None and not is_connect(record):
         classic.waiting = [classic.current]
 
 

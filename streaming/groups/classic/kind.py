@@ -14,7 +14,6 @@ from streaming.groups.classic.drift import judge_again, write_classic_verdicts
 from streaming.groups.classic.membership import (
     close_members,
     counts_of,
-    is_consumer,
     leader_counts,
     owners_in,
     standing_members,
@@ -61,11 +60,11 @@ def classic_findings(state: GroupState, observation: GroupObservation, context: 
     judged = _membership_findings(state, record, observation, context.config) if record is not None else []
     if observation.held_since is not None:
         judged = found_before(judged, state.findings)
-    stuck = _stuck_rebalance(state, record, observation)
+    stuck = stuck_rebalance(state, record, observation)
     return [*stuck, *judged, *unexplained(state.classic.verdict, state.clock.now)]
 
 
-def _rebalance_timeout(record: MembershipRecord) -> int:
+def rebalance_timeout(record: MembershipRecord) -> int:
     """Time within which a rebalance of the group completes, ms: the longest rebalance timeout of its members.
 
     Where members are only seen, nobody knows their timeouts: then a time that few exceed.
@@ -78,7 +77,7 @@ def _rebalance_timeout(record: MembershipRecord) -> int:
     )
 
 
-def _stuck_rebalance(
+def stuck_rebalance(
     state: GroupState, record: MembershipRecord | None, observation: GroupObservation
 ) -> Iterator[FindingAtRound]:
     """A rebalance of a classic group that takes longer than its members' timeouts allow.
@@ -95,7 +94,7 @@ def _stuck_rebalance(
     # Without a generation nobody knows the timeouts.
     if task is None or record is None or not record.members:
         return
-    limit, elapsed = _rebalance_timeout(record), observation.elapsed_time
+    limit, elapsed = rebalance_timeout(record), observation.elapsed_time
     # What counts is how long rounds have watched it: after an outage it may be another rebalance. So the beginnings of
     # the whole and of the phase are kept in elapsed time.
     whole, phase = f"rebalance watched since {record.record}", f"{observation.state} watched since {record.record}"
@@ -167,7 +166,7 @@ def _membership_findings(
     partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
     # A cooperative rebalance leaves partitions without an owner for a while: between its two generations, or at a round
     # that sees the first and not yet the second.
-    settled = record.protocol in EAGER or passed - decided > _rebalance_timeout(record)
+    settled = record.protocol in EAGER or passed - decided > rebalance_timeout(record)
     for topic in sorted(subscribed):
         seen = shown.get(topic)
         if seen is None or seen.partitions is None:
@@ -194,7 +193,7 @@ def _membership_findings(
     if count and state.classic.transfer is not None:
         detail = f"{counted(count, 'partition')} given up by one member and not yet given to the next"
         given_up = min(state.classic.transfer.time, decided)
-        if not may_worsen or passed - given_up <= _rebalance_timeout(record):
+        if not may_worsen or passed - given_up <= rebalance_timeout(record):
             found.append(FindingAtRound("partitions_pending_handover", given_up, detail))
         else:
             orphaned.append((given_up, detail))
@@ -276,7 +275,7 @@ def _owners(state: GroupState) -> Ownership:
     return owners_in(record)
 
 
-def _membership(state: GroupState, observation: GroupObservation) -> Membership:
+def classic_membership(state: GroupState, observation: GroupObservation) -> Membership:
     """The membership of a classic group; without a live record, little more than its verdict."""
     record = state.live_record()
     # The broker may report that a group was upgraded before the log has been read that far.
@@ -285,7 +284,7 @@ def _membership(state: GroupState, observation: GroupObservation) -> Membership:
     current = state.classic.current
     if record is None or current is None:
         return Membership("Empty", verdict, protocol_type=observation.protocol_type)
-    counts = counts_of(record) if is_consumer(record) else None
+    counts = counts_of(record)
     return Membership(
         "Stable" if record.members else "Empty",
         verdict,
@@ -341,7 +340,7 @@ CLASSIC: Final = Kind(
     judge_again=judge_again,
     owners=_owners,
     standing_members=standing_members,
-    membership=_membership,
+    membership=classic_membership,
     findings=classic_findings,
     end=_end,
 )

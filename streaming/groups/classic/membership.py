@@ -14,7 +14,7 @@ from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
 from streaming.groups.rows import MemberRow, TopicAssignment, split
 from streaming.groups.state import GroupState
-from streaming.records import CONSUMER, Member, MembershipRecord
+from streaming.records import CONNECT, CONNECTOR, CONSUMER, Member, MembershipRecord, worker_of
 
 Owners = dict[tuple[str, int], str]
 """Member id by topic and partition."""
@@ -27,6 +27,11 @@ MAX_GROUP_PARTITIONS = 2_000_000
 def is_consumer(record: MembershipRecord) -> bool:
     """Whether the record's protocol type is "consumer": its assignments are topic partitions."""
     return record.protocol_type == CONSUMER
+
+
+def is_connect(record: MembershipRecord) -> bool:
+    """Whether the record is of Kafka Connect's workers: what it assigns are connectors and tasks (`Member`)."""
+    return record.protocol_type == CONNECT
 
 
 def columns_of(record: MembershipRecord, incarnation: int, context: Context) -> dict[str, Any]:
@@ -44,8 +49,8 @@ def undecodable(record: MembershipRecord) -> Member | None:
 
 
 def owners_in(record: MembershipRecord) -> Ownership:
-    """Who owns what by a record; nobody where its protocol type is another than "consumer"."""
-    members = record.members if is_consumer(record) else ()
+    """Who owns what by a record: topic partitions, or units of Connect. Nobody where its protocol type is another."""
+    members = record.members if is_consumer(record) or is_connect(record) else ()
     return Ownership([Owning(m, m.assigned, m.topics) for m in members], (record.record, len(record.members)))
 
 
@@ -58,11 +63,11 @@ def owners_of(record: MembershipRecord, beside: MembershipRecord | None = None) 
             has not moved. Without one it is the first in record order.
 
     Returns:
-        None if the protocol type is not "consumer" or an assignment cannot be decoded.
+        None if nothing is known of what the protocol type assigns, or an assignment cannot be decoded.
     """
     if not record.members:
         return {}
-    if not is_consumer(record) or any(member.assigned is None for member in record.members):
+    if counts_of(record) is None:
         return None
     by_topic = owners_in(record).by_partition
     owners = {(topic, number): m.member_id for topic, of_topic in by_topic.items() for number, m in of_topic.items()}
@@ -85,8 +90,8 @@ def _all_owners(record: MembershipRecord) -> dict[tuple[str, int], set[str]]:
 
 
 def counts_of(record: MembershipRecord) -> list[int] | None:
-    """Number of assigned partitions per member, in record order; None if a member's assignment is unknown."""
-    if any(member.assigned is None for member in record.members):
+    """Number of assigned partitions, or units, per member, in record order; None if an assignment is unknown."""
+    if not (is_consumer(record) or is_connect(record)) or any(member.assigned is None for member in record.members):
         return None
     return [sum(len(partitions) for _, partitions in member.assigned or ()) for member in record.members]
 
@@ -131,9 +136,12 @@ def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
         (None, None) when nothing is assigned or an assignment cannot be decoded; (imbalance, None) when only the lowest
         cannot be computed, as where a subscription cannot be decoded.
     """
-    counts = counts_of(record) if is_consumer(record) else None
+    counts = counts_of(record)
     if not counts or not sum(counts):
         return None, None
+    if is_connect(record):
+        present = imbalance(counts) or 0.0
+        return present, min(present, _even_units(record))
     if undecodable(record) is not None:
         return imbalance(counts), None
     if is_streams(record):
@@ -142,6 +150,17 @@ def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
         return imbalance(counts), imbalance_optimal(group_for_assignors(record))
     except AssignorError:
         return imbalance(counts), None
+
+
+def _even_units(record: MembershipRecord) -> float:
+    """Imbalance of an even deal of Connect's units. Its leaders deal connectors and tasks each by themselves.
+
+    So the same worker may have one more of both, where an even deal of all together would need neither.
+    """
+    numbers = [number for member in record.members for _, of in member.assigned or () for number in of]
+    connectors, workers = numbers.count(CONNECTOR), len(record.members)
+    most = -(-connectors // workers) - (connectors - len(numbers)) // workers
+    return most * workers / len(numbers) - 1
 
 
 _SMALL_BYTES: Final = 8 * 1024
@@ -193,14 +212,16 @@ def close_members(state: GroupState, offset: int, record_time: int, context: Con
 
 
 def _member_row(member: Member, record: MembershipRecord, incarnation: int, context: Context) -> MemberRow:
-    assigned, topics = member.assigned, member.topics
+    assigned = member.assigned
+    worker = worker_of(member) if is_connect(record) else None
+    topics = member.topics if worker is None else None
     return MemberRow(
         **columns_of(record, incarnation, context),
         member_id=member.member_id,
         ended=False,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
-        client_host=member.client_host,
+        client_host=member.client_host if worker is None else worker.url,
         rack=member.rack or None,
         leader=None if record.seen else member.member_id == record.leader,
         subscription=None if topics is None else tuple(dict.fromkeys(split(topic)[0] for topic in topics)),

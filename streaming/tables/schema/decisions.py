@@ -224,7 +224,7 @@ MEMBERS: Final = Table(
         ),
         Column("group_instance_id", STRING, "group.instance.id; NULL for a dynamic member"),
         Column("client_id", STRING, "Client id"),
-        Column("client_host", STRING, "Host as the broker recorded it"),
+        Column("client_host", STRING, "Host as the broker recorded it; the URL of a Connect worker"),
         Column("rack", STRING, "client.rack; NULL when none"),
         Column(
             "leader", BOOLEAN, "Whether it led this generation; NULL when not known (source admin), and for RocketMQ"

@@ -188,7 +188,7 @@ GROUP_HEALTH: Final = observed(
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, stuck_rebalance, idle_members, never_committed, redelivering, stuck_deliveries, records_given_up, not_subscribed, no_such_partition, unexplained_assignment, missing_topics, wrong_partition_counts, topology_not_ready, doubly_owned, standby_beside_active, long_warmup, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
+            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, stuck_rebalance, idle_members, never_committed, redelivering, stuck_deliveries, records_given_up, not_subscribed, no_such_partition, unexplained_assignment, missing_topics, wrong_partition_counts, topology_not_ready, doubly_owned, standby_beside_active, long_warmup, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked, assignment_error, worker_behind",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),

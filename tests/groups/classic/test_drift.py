@@ -140,9 +140,9 @@ NOT_DRIFTED = {"verdict": "identical", "reason": None, "drifted_count": 0, "drif
         ),
         pytest.param(
             [make_member("w1", None, assigned=None, user_data=None)],
-            {"counts": {}, "protocol_type": "connect", "protocol": "sessioned"},
-            {"verdict": "not_applicable", "reason": "protocol type 'connect' assigns no topic partitions"},
-            id="a Connect group",
+            {"counts": {}, "protocol_type": "sr", "protocol": "v0"},
+            {"verdict": "not_applicable", "reason": "protocol type 'sr' assigns no topic partitions"},
+            id="a schema registry's group",
         ),
         pytest.param(
             [on_x("a", 0, 1), on_x("b", 1)],

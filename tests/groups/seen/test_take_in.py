@@ -20,6 +20,7 @@ from tests.groups.build import (
     make_member,
     make_observation,
 )
+from tests.groups.connect.workers import Told, connector, decision
 from tests.groups.seen.looks import BROKERED, X, broker, classic, last, member, two_looks
 
 
@@ -210,14 +211,13 @@ def test_members_too_large_to_tell_are_counted_and_unverified() -> None:
     assert [(m.member_id, m.ended) for m in life.rows.members] == [("a", False), ("a", True)]
 
 
-def test_connect_workers_are_members_without_partitions() -> None:
-    worker = make_member("w1")
-    worker = msgspec.structs.replace(worker, topics=None, assigned=None, subscription_version=None)
+def test_connect_workers_are_judged_by_what_rounds_see_of_them() -> None:
+    workers = decision(5, {"w1": Told(ran=connector("files", 0))}).members
     life = Life()
-    told = classic(worker, protocol="sessioned", protocol_type="connect")
+    told = classic(*workers, protocol="sessioned", protocol_type="connect")
     life.take(make_look(1, classic=told, protocol_type="connect"))
-    assert life.rows.group_health[-1].verdict == "not_applicable"
-    assert [(m.member_id, m.partitions) for m in life.rows.members] == [("w1", None)]
+    assert life.rows.group_health[-1].verdict == "identical"
+    assert [(m.member_id, m.partition_count) for m in life.rows.members] == [("w1", 2)]
 
 
 def test_a_group_that_was_too_large_for_a_while_is_known_again_from_its_second_decision_on() -> None:

@@ -1,0 +1,104 @@
+"""Two and three real Connect workers that start, crash, leave and return, with a file source and a sink.
+
+What the core says each of them runs is what their REST API says, whenever the group is at rest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+
+from tests.probe.witness import Cluster
+from tests.real_groups.connect_worker import ConnectWorker, Units
+from tests.real_groups.followed import Followed, until
+from tests.real_groups.real_log import offsets_log, read_on
+from tests.real_groups.recorded import Recording
+
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.nightly, pytest.mark.timeout(900)]
+
+_DELAY_MS = 4_000
+"""`scheduled.rebalance.max.delay.ms`: long enough that rounds see it, short enough to wait for its end."""
+
+
+def test_what_is_said_of_real_workers_is_what_their_rest_api_says(bootstrap: str, unique: str, tmp_path: Path) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    cluster = Cluster(bootstrap, unique, admin)
+    topic = cluster.topic("lines", 2)
+    group = f"{unique}-workers"
+    recording = Recording(tmp_path / "connect.jsonl")
+    with ExitStack() as stack:
+        log = stack.enter_context(offsets_log(bootstrap))
+        followed = stack.enter_context(Followed(bootstrap, unique))
+
+        def keep(name: str, key: bytes, value: bytes | None, at: int) -> None:
+            if name == group:
+                recording.saw(key, value, at)
+
+        def said() -> Units:
+            return frozenset(
+                (row.client_host, of.topic, number)
+                for row in followed.members(group).values()
+                for of in row.partitions or ()
+                for number in of.partitions
+            )
+
+        def at_rest(worker: ConnectWorker, units: int, workers: int) -> None:
+            def agree() -> bool:
+                followed.round()
+                told, health = worker.running(), followed.health(group)
+                findings = {one.finding for one in health.findings} - {"idle_members"}
+                return health.members == workers and not findings and len(told) == units and said() == told
+
+            until(agree)
+            list(read_on(log, keep=keep))
+            recording.round({})
+            assert followed.health(group).assigned_partitions == units
+
+        def done(asked: Callable[[], bool]) -> None:
+            until(asked, followed.round)
+
+        one, two, three = (
+            ConnectWorker(bootstrap, group, tmp_path / name, delay_ms=_DELAY_MS) for name in ("one", "two", "three")
+        )
+        stack.enter_context(one)
+        stack.enter_context(two)
+        until(lambda: one.answers() and two.answers())
+        for name in ("first", "second"):
+            done(lambda name=name: one.source(f"{unique}-{name}", topic))
+        done(lambda: one.sink(f"{unique}-sink", topic, tasks=3))
+        at_rest(one, 2 * 2 + 4, 2)
+
+        stack.enter_context(three)
+        until(three.answers)
+        at_rest(one, 8, 3)
+
+        done(lambda: one.sink(f"{unique}-sink", topic, tasks=6))
+        at_rest(one, 11, 3)
+
+        two.crash()
+        at_rest(one, 11, 2)
+        pending = [row for row in followed.churn(group) if row.partitions_pending_handover and row.left]
+        assert pending, "the leader waited for the worker that crashed"
+
+        stack.enter_context(two)  # rolled: each leaves and returns
+        until(two.answers)
+        at_rest(two, 11, 3)
+        one.leave()
+        stack.enter_context(one)
+        until(one.answers)
+        at_rest(two, 11, 3)
+
+        done(lambda: two.delete(f"{unique}-first"))
+        at_rest(two, 9, 3)
+
+        verdicts = Counter(row.verdict for row in followed.drift(group).values())
+        assert verdicts["drifted"] == 0
+        assert verdicts["identical"] >= 0.8 * verdicts.total(), verdicts
+        moves = sum(row.partitions_moved or 0 for row in followed.churn(group))
+        assert moves > 0
+    admin.close()
