@@ -2,8 +2,9 @@
 
 A record that is delivered is locked for `share.record.lock.duration.ms`, and delivered at most
 `share.delivery.count.limit` times; after that it is archived. So while members ask for records, the oldest one that is
-not done is done after so many locks, unless a member renews its lock (KIP-1222). Without these settings nobody can say
-when it should have moved.
+not done is done after so many locks, unless a member renews its lock (`AcknowledgeType.RENEW`, not yet in 4.1). Without
+these settings nobody can say when it should have moved, and a record behind an open transaction may have to wait for
+that to end (`share.isolation.level`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.groups.kind import FindingAtRound, finding_of
+from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.rows import MOST
 from streaming.groups.share.progress import is_behind
 from streaming.groups.state import GroupState
@@ -36,6 +38,11 @@ def findings_of_deliveries(state: GroupState, observation: GroupObservation) -> 
     if shares.lock_ms is not None and shares.limit is not None:
         patience = shares.lock_ms * (shares.limit + 1)
     limit = "" if shares.limit is None else f" of at most {shares.limit}"
+    stable = {
+        (seen.topic, number): offset
+        for seen in observation.topics
+        for number, offset in enumerate(offsets_of(seen.last_stable_offsets, seen.partitions or 0))
+    }
     circling: list[tuple[int, str]] = []
     stuck: list[tuple[int, str]] = []
     for topic, partitions in sorted(state.partitions.items()):
@@ -47,7 +54,8 @@ def findings_of_deliveries(state: GroupState, observation: GroupObservation) -> 
             where = f"{topic[:200]} {number}"
             if share.deliveries >= _SEVERAL and stood > 0:
                 circling.append((now, f"{where} ({share.deliveries}{limit} deliveries)"))
-            if patience is not None and stood > patience and observation.state != "Empty":
+            readable = share.front < stable.get((topic, number), 0)
+            if patience is not None and stood > patience and readable and observation.state != "Empty":
                 stuck.append((now - stood, f"{where} (at offset {share.front:,} for {stood // 1000:,} s)"))
     found = finding_of("redelivering", "records come back and are delivered again, and nothing moves", circling)
     if patience is not None and shares.lock_ms is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from streaming.groups.rows import LagRow
@@ -16,7 +17,17 @@ from streaming.records import (
     SeenShares,
     SharePartition,
 )
-from tests.groups.build import SECOND, START, Life, counted, make_commit, make_observation, make_topic, rows_in_batches
+from tests.groups.build import (
+    SECOND,
+    START,
+    Life,
+    counted,
+    make_commit,
+    make_observation,
+    make_topic,
+    packed,
+    rows_in_batches,
+)
 
 LOCK_MS = 30_000
 LIMIT = 5
@@ -226,6 +237,12 @@ def test_the_oldest_record_stands_longer_than_all_its_deliveries_could_take() ->
 def test_nothing_is_stuck_where_nobody_can_say_so(changes: dict[str, Any]) -> None:
     life = Life.after(*(see(at, kept(4), 20, **changes) for at in range(10, 1_000, 10)))
     assert "stuck_deliveries" not in {found.finding for row in life.rows.group_health for found in row.findings}
+
+
+def test_what_waits_for_the_end_of_a_transaction_is_not_stuck() -> None:
+    topic = make_topic("x", 1, end=20, last_stable_offsets=packed([4]))
+    rounds = [msgspec.structs.replace(see(at, kept(4), 20), topics=(topic,)) for at in range(10, 400, 10)]
+    assert findings(Life.after(*rounds)) == {}
 
 
 def test_a_single_offset_that_was_never_delivered_may_be_a_marker() -> None:
