@@ -170,6 +170,8 @@ def _verdict(row: Mapping[str, Any]) -> str:
 def _no_inputs(row: Mapping[str, Any]) -> str:
     if row["verdict"] == "drifted":
         return "No strategy had to be asked: no strategy of any library makes such an assignment."
+    if row["matching_library"] == "connect" and row["strategy"] == "default":
+        return "Connect's eager leader deals every connector and task, so the record shows all that was configured."
     if row["matching_library"] == "connect":
         return (
             "Connect's leader deals connectors and tasks by its configuration and its memory, which no record has: "

@@ -255,3 +255,11 @@ def test_a_decision_without_a_time_is_of_an_unknown_one(tmp_path: Path) -> None:
     lake = empty_lake(tmp_path)
     append(lake, "drift", row("unverified", None) | {"record_time": None})
     assert printed(str(tmp_path), "g").startswith("g (c), generation 3, decision 7 of an unknown time\n")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"), [("default", "Connect's eager leader deals every"), ("sessioned", "and its memory, which no")]
+)
+def test_a_recomputed_deal_of_connect_says_where_its_inputs_come_from(protocol: str, said: str) -> None:
+    told = verdict_in_words({**row("identical", None), "strategy": protocol, "matching_library": "connect"})
+    assert said in told.sentences[1]
