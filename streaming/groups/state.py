@@ -128,8 +128,11 @@ class SeenState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     untold: int = 0
 
 
-STATE_VERSION: Final = 1
-"""Version of the state, for groups and for the reserved keys."""
+STATE_VERSION: Final = 2
+"""Version of the state, for groups and for the reserved keys. Version 1, of 0.6.0, lacks some of the last fields, which
+have defaults."""
+
+_OLDEST_VERSION: Final = 1
 
 
 class UnknownStateVersion(EvenkeelError):
@@ -325,7 +328,7 @@ def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_State]) -> _St
 def _unpacked(version: int, payload: bytes, decoder: msgspec.msgpack.Decoder[_State]) -> _State:
     # The caller adds what else helps: with only a new checkpoint, rows would be written a second time.
     refusal = f"the checkpoint holds state of version {version}, this release reads {STATE_VERSION}"
-    if version == STATE_VERSION:
+    if _OLDEST_VERSION <= version <= STATE_VERSION:
         try:
             return decoder.decode(payload)
         except msgspec.ValidationError as error:

@@ -314,7 +314,10 @@ def test_each_process_takes_over_from_the_release_s_and_back_and_no_round_is_los
         # And the way back, again the job first.
         job.end()
         assert {"batches", "clusters"} <= {path.name for path in deployment.lake.iterdir()}
-        job = deployment.start(released, "run")
+        refused = deployment.start(released, "run")
+        assert refused.wait() == 2, refused.said[-3000:]
+        assert "this release reads 1: run the release that wrote it, or run evenkeel run --rebuild-state" in refused.said
+        job = deployment.start(released, "run", "--rebuild-state")
         with _member(cluster, "first", topic):
             assert deployment.goes_on(probe, job) == {new}
         older = deployment.start(released, "probe")
