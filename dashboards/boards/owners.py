@@ -1,6 +1,6 @@
 """Who should own what, and who does: a matrix of members and what they own.
 
-That is partitions, in a streams group tasks, in a group of Connect connectors and their tasks.
+They own partitions, in a streams group tasks, in a Connect group connectors and their tasks.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ LAG: Final = observed(
         Column(
             "committed_offset",
             LONG,
-            "Last committed offset below the round's log position; NULL when there is none. Of a share group its start offset, below which all records are done",
+            "Last committed offset below the round's log position; NULL when there is none. For a share group, its start offset, below which all records are done",
         ),
         Column("high_watermark", LONG, "High watermark; NULL when the probe could not read it"),
         Column("last_stable_offset", LONG, "Last stable offset; NULL when the probe could not read it"),
