@@ -426,14 +426,14 @@ _SAID: dict[str, Callable[[str, Row, Clock, Row], str]] = {
 
 _CRITICAL = (
     "drifted", "unassigned", "stuck_rebalance", "loses_data", "stopped", "stalled", "split_brain", "doubly_held",
-    "held_by_nobody", "orderly_not_locked", "stuck_deliveries", "missing_topics", "wrong_partition_counts",
+    "held_by_nobody", "orderly_not_locked", "missing_topics", "wrong_partition_counts",
     "topology_not_ready", "doubly_owned",
 )  # fmt: skip
 _WARNING = (
     "falling_behind", "rewound", "ahead", "may_lose_data", "imbalance", "rebalance_storm", "mismatch", "not_subscribed",
     "no_such_partition", "member_lists_differ", "route_differs", "mixed_strategies", "subscriptions_differ",
-    "duplicate_client_id", "not_answering", "broker_not_answering", "redelivering", "records_given_up",
-    "standby_beside_active", "long_warmup", "assignment_error", "worker_behind",
+    "duplicate_client_id", "not_answering", "broker_not_answering", "redelivering", "stuck_deliveries",
+    "records_given_up", "standby_beside_active", "long_warmup", "assignment_error", "worker_behind",
 )  # fmt: skip
 _UNKNOWN = (
     "idle_members", "never_committed", "offsets_blocked", "lag_unknown", "stale_metadata", "topic_not_visible",

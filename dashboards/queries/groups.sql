@@ -7,14 +7,15 @@
 -- Columns: one row per group; the columns of group_health keep their names, and
 --   problems   what is wrong or worth knowing, the worst first, separated by spaces; '' when nothing is:
 --              drifted, unassigned, stuck_rebalance, loses_data, split_brain, doubly_held, held_by_nobody,
---              orderly_not_locked, stuck_deliveries, missing_topics, wrong_partition_counts, topology_not_ready,
+--              orderly_not_locked, missing_topics, wrong_partition_counts, topology_not_ready,
 --              doubly_owned, stopped, stalled                           partitions have the wrong owner or none, are not
 --                                                                       consumed, or not before their retention ends
 --              falling_behind, rewound, ahead, may_lose_data, imbalance, rebalance_storm, mismatch,
 --              not_subscribed, no_such_partition,
 --              member_lists_differ, route_differs, mixed_strategies, subscriptions_differ, duplicate_client_id,
---              not_answering, broker_not_answering, redelivering, records_given_up, standby_beside_active,
---              long_warmup, assignment_error, worker_behind             works, but not as it should
+--              not_answering, broker_not_answering, redelivering, stuck_deliveries, records_given_up,
+--              standby_beside_active, long_warmup, assignment_error, worker_behind
+--                                                                       works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated, idle_members,
 --              never_committed                                          unknown now, about to change, or perhaps meant so
 --   health     by the worst problem: 3 critical, 2 warning, 1 unknown, one for each of the lines above; 0 ok; -1 ok,
@@ -44,7 +45,6 @@ judged AS (
       CASE WHEN contains(findings_json, '{"finding":"doubly_held"') THEN 'doubly_held' END,
       CASE WHEN contains(findings_json, '{"finding":"held_by_nobody"') THEN 'held_by_nobody' END,
       CASE WHEN contains(findings_json, '{"finding":"orderly_not_locked"') THEN 'orderly_not_locked' END,
-      CASE WHEN contains(findings_json, '{"finding":"stuck_deliveries"') THEN 'stuck_deliveries' END,
       CASE WHEN contains(findings_json, '{"finding":"missing_topics"') THEN 'missing_topics' END,
       CASE WHEN contains(findings_json, '{"finding":"wrong_partition_counts"') THEN 'wrong_partition_counts' END,
       CASE WHEN contains(findings_json, '{"finding":"topology_not_ready"') THEN 'topology_not_ready' END,
@@ -66,6 +66,7 @@ judged AS (
       CASE WHEN contains(findings_json, '{"finding":"not_answering"') THEN 'not_answering' END,
       CASE WHEN contains(findings_json, '{"finding":"broker_not_answering"') THEN 'broker_not_answering' END,
       CASE WHEN contains(findings_json, '{"finding":"redelivering"') THEN 'redelivering' END,
+      CASE WHEN contains(findings_json, '{"finding":"stuck_deliveries"') THEN 'stuck_deliveries' END,
       CASE WHEN contains(findings_json, '{"finding":"records_given_up"') THEN 'records_given_up' END,
       CASE WHEN contains(findings_json, '{"finding":"standby_beside_active"') THEN 'standby_beside_active' END,
       CASE WHEN contains(findings_json, '{"finding":"long_warmup"') THEN 'long_warmup' END,
