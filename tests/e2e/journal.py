@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["UNCOUNTED", "Generation", "Place", "Played"]
+__all__ = ["OTHER_KINDS", "UNCOUNTED", "Generation", "Place", "Played"]
 
 Place = tuple[str, str, int]
 """Group, topic, partition."""
 
-UNCOUNTED = frozenset({"orders-java"})
-"""Groups whose members auto-commit: the number of their commits is unknown (`streaming.demo.java_member`)."""
+OTHER_KINDS = frozenset({"payouts-share", "words-streams"})
+"""Groups whose members have no rebalance listener, and which tools for consumer groups do not describe. Kafka's tools for
+share and streams groups are their witnesses (`tests/real_groups`)."""
+
+UNCOUNTED = OTHER_KINDS | {"orders-java"}
+"""Groups whose members commit by themselves: the number of their commits is unknown (`streaming.demo.java_member`)."""
 
 
 @dataclass(frozen=True, slots=True)

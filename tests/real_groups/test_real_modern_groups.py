@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -208,17 +208,17 @@ def test_a_share_group_has_its_members_state_and_partitions_and_is_identical(
 ) -> None:
     make_topics(bootstrap, {unique: 4})
     group = f"{unique}-share"
-    with (
-        Followed(bootstrap, unique) as followed,
-        closing(share_consumer(bootstrap, unique, group, log=tmp_path / "one.log")),
-        closing(share_consumer(bootstrap, unique, group, log=tmp_path / "two.log")),
-    ):
+    with ExitStack() as consuming:
+        followed = consuming.enter_context(Followed(bootstrap, unique))
 
-        def everybody_owns() -> bool:
+        def own(number: int) -> bool:
             members = followed.members(group).values() if f"g:{group}" in followed.rows else ()
-            return len(members) == 2 and all(row.partition_count for row in members)
+            return len(members) == number and all(row.partition_count for row in members)
 
-        followed.round_until(everybody_owns)
+        for number in (1, 2):
+            log = tmp_path / f"{number}.log"
+            consuming.enter_context(closing(share_consumer(bootstrap, unique, group, log=log)))
+            followed.round_until(partial(own, number))
         state, members = describe_share_group(bootstrap, group)
         health = followed.health(group)
         assert (health.group_type, health.state, health.members) == ("share", state, len(members))

@@ -224,7 +224,7 @@ def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
     life.take(make_record(12, [make_member("a")], generation=2, protocol_type="connect", protocol="sessioned"))
     life.take(make_observation(20, make_topic()))
     assert life.rows.what_if == []
-    assert [row.verdict for row in life.rows.drift] == ["not_applicable", "not_applicable"]
+    assert [row.verdict for row in life.rows.drift] == ["not_applicable", "unverified"]
 
 
 def test_a_member_that_cannot_be_read_is_the_reason() -> None:
