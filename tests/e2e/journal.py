@@ -14,8 +14,8 @@ Place = tuple[str, str, int]
 """Group, topic, partition."""
 
 OTHER_KINDS = frozenset({"payouts-share", "words-streams"})
-"""Groups whose members have no rebalance listener, and which tools for consumer groups do not describe. Kafka's tools for
-share and streams groups are their witnesses (`tests/real_groups`)."""
+"""Groups whose members have no rebalance listener, and which tools for consumer groups do not describe: Kafka's tools
+for share and streams groups are their witnesses (`tests/real_groups`)."""
 
 UNCOUNTED = OTHER_KINDS | {"orders-java"}
 """Groups whose members commit by themselves: the number of their commits is unknown (`streaming.demo.java_member`)."""
