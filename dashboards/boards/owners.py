@@ -221,12 +221,13 @@ def _cells(item: Row, actual: Iterable[str], *, judged: bool) -> dict[str, str]:
 
 
 def _judged(verdict: Row, drifted: int, everything: str) -> list[str]:
-    strategy = words.cut(verdict["strategy"] or "no strategy", 30)
+    # Groups that the broker assigns name a strategy only where their members ask for one.
+    strategy = f" with {words.cut(verdict['strategy'], 30)}" if verdict["strategy"] else ""
     if verdict["basis"] == "configured":
         strategy += f", compared with {words.cut(verdict['expected_strategy'], 30)}, which is configured"
     return [
         f"{drifted} of {everything} drifted",
-        f"as decided at {words.time(verdict['record_time'])} with {strategy}",
+        f"as decided at {words.time(verdict['record_time'])}{strategy}",
     ]
 
 
