@@ -334,8 +334,10 @@ def test_each_process_takes_over_from_the_release_s_and_back_and_no_round_is_los
     assert Counter(row["round"] for row in rows) == Counter(record.round for record in closed)
     fresh = deployment.start(installed, "run", "--available-now", EVENKEEL_LAKE="fresh")
     assert fresh.wait() == 0, fresh.said[-3000:]
-    carried = contents(deployment.lake)
+    carried, whole = contents(deployment.lake), contents(deployment.folder / "fresh")
     assert carried["rebalance_churn"]
-    assert not carried["gaps"]
     assert not carried["quarantine"]
-    assert differences(carried, contents(deployment.folder / "fresh")) == {}
+    [rebuilt] = carried.pop("gaps")  # which the job of 0.6.0 writes of its rebuild
+    assert "('kind', 'state')" in rebuilt
+    assert not whole.pop("gaps")
+    assert differences(carried, whole) == {}
