@@ -126,6 +126,8 @@ def test_members_are_described_again_when_the_log_has_a_record_of_them(cluster: 
         bootstrap_servers=cluster.bootstrap, group_id=group, enable_auto_commit=False, metadata_max_age_ms=2_000
     )
     for topics in ([orders], [orders, more], [more]):
+        # It knows them from here; on a busy machine it has failed to look again for over a minute.
+        assert all(consumer.partitions_for_topic(topic) for topic in topics)
         consumer.subscribe(topics)
         stop = time.monotonic() + 90
         while {place.topic for place in consumer.assignment()} != set(topics):
