@@ -111,7 +111,7 @@ def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
 def in_computed_map(codes: Sequence[int], capacity: int, largest: int) -> list[int]:
     """Positions of keys in the iteration order of a map that was filled with `computeIfAbsent` alone.
 
-    That method puts a new key before those of its bucket, enlarges the table at the start of the next call, and turns a
+    It puts a new key before those of its bucket, enlarges the table at the start of the next call, and turns a
     bucket of eight keys into a tree.
 
     Args:

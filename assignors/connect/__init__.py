@@ -8,9 +8,8 @@ assign_eagerly(units, ["a", "b"])  # {"a": [("files", -1), ("files", 1)], "b": [
 
 from __future__ import annotations
 
-from assignors.connect.eager import assign_eagerly
+from assignors.connect.eager import CONNECTOR, Unit, assign_eagerly, in_order
 from assignors.connect.incremental import LeaderDecision, LeaderMemory, assign_incrementally
-from assignors.connect.units import CONNECTOR, Unit, in_order
 
 __all__ = [
     "CONNECTOR",

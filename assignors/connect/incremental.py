@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle
 from math import log
 
-from assignors.connect.units import Unit, connectors_in, in_order, tasks_in
+from assignors.connect.eager import Unit, connectors_in, in_order, tasks_in
 from assignors.context import spend
 from assignors.hash_map import in_hash_order
 from assignors.order import utf16
@@ -182,7 +182,7 @@ def assign_incrementally(
         waits_always: It is of a release before 3.7.
 
     Raises:
-        CannotTell: The order of its workers cannot be told.
+        CannotTell: The order of its workers is not known.
         TooMuchWork: The work would exceed a limit (`assignors.context`).
     """
     wanted = in_order(configured)

@@ -44,21 +44,25 @@ class JavaMember:
     @property
     def settled(self) -> bool:
         """Whether its group has committed the ends of the topic."""
-        if not self._stage.drained.is_set():
-            return False
-        partitions = [TopicPartition(self._topic, p) for p in range(self._stage.partitions_of(self._topic))]
-        admin = self._stage.admin
-        ends = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-        committed = admin.list_group_offsets({self._group: partitions})[self._group]
-        return all(tp in committed and committed[tp].offset >= ends[tp].offset for tp in partitions)
+        return has_read_all(self._stage, self._group, self._topic)
 
     def leave(self) -> None:
         """Stop the JVM; it commits and leaves its group."""
         self._process.stop(_STOP_S)
 
 
-def java_command() -> list[str | Path]:
-    """The beginning of a command line for one of Kafka's tools."""
-    # The tools' work is small: a small heap, one collector thread, and no time spent on optimising code.
+def has_read_all(stage: Stage, group: str, topic: str) -> bool:
+    """Whether a group has committed the ends of a topic to which nothing is written any more."""
+    if not stage.drained.is_set():
+        return False
+    partitions = [TopicPartition(topic, number) for number in range(stage.partitions_of(topic))]
+    ends = stage.admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+    committed = stage.admin.list_group_offsets({group: partitions})[group]
+    return all(tp in committed and committed[tp].offset >= ends[tp].offset for tp in partitions)
+
+
+def java_command(jars: str = "tools") -> list[str | Path]:
+    """The beginning of a command line for one of Kafka's programs, with the jars of this set."""
+    # Their work is small: a small heap, one collector thread, and no time spent on optimising code.
     flags = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
-    return [find_java(), *flags, *JVM, "-cp", os.pathsep.join(map(str, classpath("tools")))]
+    return [find_java(), *flags, *JVM, "-cp", os.pathsep.join(map(str, classpath(jars)))]

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-from kafka import TopicPartition
-from kafka.admin import OffsetSpec
-
-from streaming.demo.java_member import JVM
+from streaming.demo.java_member import has_read_all, java_command
 from streaming.demo.stage import Stage
-from streaming.jars import classpath
-from streaming.java import find_java
 from streaming.process import GuardedProcess
 
 WORDS = "streams-plaintext-input"
@@ -46,25 +38,14 @@ class WordCountMember:
         file = folder / "application.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), "utf-8")
         main = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
-        self._process = GuardedProcess([*_java(), main, file], log=stage.folder / "members.log")
+        self._process = GuardedProcess([*java_command("streams"), main, file], log=stage.folder / "members.log")
         self._stage, self._group = stage, group
 
     @property
     def settled(self) -> bool:
         """Whether its group has committed the ends of the topic that it reads."""
-        if not self._stage.drained.is_set():
-            return False
-        partitions = [TopicPartition(WORDS, p) for p in range(self._stage.partitions_of(WORDS))]
-        admin = self._stage.admin
-        ends = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-        committed = admin.list_group_offsets({self._group: partitions})[self._group]
-        return all(tp in committed and committed[tp].offset >= ends[tp].offset for tp in partitions)
+        return has_read_all(self._stage, self._group, WORDS)
 
     def leave(self) -> None:
         """Stop the JVM; the application leaves its group."""
         self._process.stop(_STOP_S)
-
-
-def _java() -> list[str | Path]:
-    flags = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
-    return [find_java(), *flags, *JVM, "-cp", os.pathsep.join(map(str, classpath("streams")))]

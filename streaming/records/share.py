@@ -29,7 +29,7 @@ class SharePartition(msgspec.Struct, frozen=True, array_like=True, gc=False):
         partition: Its number.
         start: Start offset, as the share coordinator keeps it; -1 while nothing was ever delivered, `START_NOT_TOLD`
             where it is not known in this round.
-        done: Records from the start offset on that are acknowledged or archived; -1 where only lag is told.
+        done: Records at or after the start offset that are acknowledged or archived; -1 where only lag is known.
         lag: Lag as the broker computes it (KIP-1226): records from the start offset to the end that are not done; -1
             where `done` tells it, or it is not known.
         first: First offset from the start on that is not done; -1 where it is not known.

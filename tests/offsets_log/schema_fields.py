@@ -7,7 +7,7 @@ from typing import Any
 from streaming.offsets_log.codec.layouts import Field, RecordSchema
 
 
-def told(schema: RecordSchema, fields: tuple[Field, ...], version: int) -> list[dict[str, Any]]:
+def fields_of(schema: RecordSchema, fields: tuple[Field, ...], version: int) -> list[dict[str, Any]]:
     """Our fields in the form of `RecordReleases.java`: plain ones in byte order, then tagged ones by tag."""
     here = [field for field in fields if field.is_in(version)]
     in_order = [f for f in here if f.tag is None] + sorted(
@@ -20,7 +20,7 @@ def told(schema: RecordSchema, fields: tuple[Field, ...], version: int) -> list[
             "array": field.array,
             "nullable": field.nullable,
             "type": "struct" if field.kind in schema.structs else field.kind,
-            "fields": told(schema, schema.structs[field.kind], version) if field.kind in schema.structs else None,
+            "fields": fields_of(schema, schema.structs[field.kind], version) if field.kind in schema.structs else None,
         }
         for field in in_order
     ]

@@ -122,16 +122,16 @@ def test_a_topology_whose_topics_are_wrong_or_gone_is_told(bootstrap: str, uniqu
         app.first.run(unique)
         app.rest(1)
 
-        def told() -> dict[str, str]:
+        def details() -> dict[str, str]:
             return {one.finding: one.detail for one in app.followed.health(app.group).findings}
 
         admin.create_partitions([NewPartitions(unique, 4)])[unique].result(30)
-        app.followed.round_until(lambda: "wrong_partition_counts" in told())
-        assert f"{app.group}-store-repartition (needs 4, has 2)" in told()["wrong_partition_counts"]
+        app.followed.round_until(lambda: "wrong_partition_counts" in details())
+        assert f"{app.group}-store-repartition (needs 4, has 2)" in details()["wrong_partition_counts"]
         assert describe_streams_group(bootstrap, app.group).state == app.followed.health(app.group).state == "NotReady"
         admin.delete_topics([unique])[unique].result(30)
-        app.followed.round_until(lambda: "missing_topics" in told())
-        assert told()["missing_topics"] == f"the topology needs topics that do not exist: {unique} (source)"
+        app.followed.round_until(lambda: "missing_topics" in details())
+        assert details()["missing_topics"] == f"the topology needs topics that do not exist: {unique} (source)"
         assert "drifted" not in {verdict for verdict, _ in app.verdicts()}
 
 

@@ -10,7 +10,7 @@ from streaming.offsets_log import DecodedRecord
 from streaming.offsets_log.codec.interpreter import key_layout, value_layout
 from streaming.share_state import DECODER
 from tests.examples import examples
-from tests.offsets_log.schema_fields import only_tags_of, told
+from tests.offsets_log.schema_fields import fields_of, only_tags_of
 from tests.oracle.record_releases import NEWEST, SHARE_RELEASES, random_share_records, share_layouts
 
 pytestmark = pytest.mark.java
@@ -23,9 +23,9 @@ def test_the_schema_files_say_what_the_classes_of_every_release_say() -> None:
         schema = DECODER.schemas[key_type]
         seen.add((release, key_type))
         if layout["message"].endswith("Key"):
-            assert layout["fields"] == told(schema, schema.key, 0), layout
+            assert layout["fields"] == fields_of(schema, schema.key, 0), layout
         else:
-            ours = told(schema, schema.value, version)
+            ours = fields_of(schema, schema.value, version)
             assert layout["fields"] == (ours if release == NEWEST else only_tags_of(layout["fields"], ours)), layout
             assert schema.versions == (0, 0)
     assert seen == {(release, key_type) for release in SHARE_RELEASES for key_type in (0, 1)}

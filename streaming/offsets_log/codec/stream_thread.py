@@ -66,9 +66,9 @@ class SubscriptionInfo:
         latest_version: Newest version that it understands; -1 below 3.
         process: Id of its process as Java prints a UUID.
         active: Tasks that it had as active ones.
-        offset_sums: Sum of changelog offsets of the tasks of whose state it has a copy; None below 7, where only the
-            tasks are told.
-        endpoint: `application.server`; None when empty or not told.
+        offset_sums: Sum of changelog offsets of the tasks of whose state it has a copy; None below 7, which
+            has only the tasks.
+        endpoint: `application.server`; None when empty, or in versions without it.
         tags: `client.tag.*` by key.
         error: 0, or why it wants a rebalance (`AssignorError`).
     """

@@ -254,7 +254,9 @@ class ShareGroups:
         states = self._tail.states if log and self._tail is not None else None
         if states is None:
             answers = self._ask(nodes, deadline)
-            return SharesSeen({g: _seen(BROKERS, self._since, _told(a), known.get(g)) for g, a in answers.items()})
+            return SharesSeen(
+                {g: _seen(BROKERS, self._since, _partitions_by_topic(a), known.get(g)) for g, a in answers.items()}
+            )
         strange = {group: node for group, node in nodes.items() if not self._knows_names(states, group)}
         answered = self._ask(strange, deadline)
         self._asked |= {group: frozenset(topic for topic, _ in states.of(group)) for group in answered}
@@ -316,8 +318,8 @@ def _seen(
     return SeenShares(source, since, topics, settings.lock_ms, settings.limit, settings.dead_letters)
 
 
-def _told(offsets: Iterable[ShareOffset]) -> dict[str, tuple[SharePartition, ...]]:
-    """Partitions as a coordinator tells them; a topic without a start offset anywhere is told as well."""
+def _partitions_by_topic(offsets: Iterable[ShareOffset]) -> dict[str, tuple[SharePartition, ...]]:
+    """The partitions in a coordinator's answer by topic, also of topics in which none has a start offset yet."""
     topics: dict[str, list[SharePartition]] = {}
     for one in sorted(offsets):
         topics.setdefault(one.topic, []).append(SharePartition(one.partition, one.start, lag=one.lag))

@@ -121,7 +121,7 @@ LAG: Final = observed(
         Column(
             "done_records",
             LONG,
-            "Share group: records from committed_offset (its start offset) on that are acknowledged or archived, as the brokers count them; NULL for any other group, and where only start offset and lag are told",
+            "Share group: records at or after committed_offset (its start offset) that are acknowledged or archived, as the brokers count them; NULL for any other group, and where only start offset and lag are told",
         ),
         Column(
             "archived_records",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.groups.build import SECOND, Life, make_commit, make_member, make_record, make_topic
-from tests.groups.connect.workers import TIMEOUT, Cluster, Told, connector, decision, seen, url
+from tests.groups.connect.workers import TIMEOUT, Cluster, WorkerRecord, connector, decision, seen, url
 
 FILES, DB = connector("files", 0, 1), connector("db", 0)
 DELAY = 300
@@ -23,7 +23,7 @@ def lost_worker() -> tuple[Cluster, Life]:
 
 
 def test_each_worker_has_a_row_with_its_url_and_what_it_runs() -> None:
-    life = Life.after(decision(5, {"a": Told(ran=FILES, start=[("db", 0)], stop=[("files", 0)])}), seen(10))
+    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES, start=[("db", 0)], stop=[("files", 0)])}), seen(10))
     (row,) = life.rows.members
     assert (row.member_id, row.client_host, row.subscription, row.partition_count) == ("a", url("a"), None, 3)
     assert [(of.topic, of.partitions) for of in row.partitions or ()] == [("files", (-1, 1)), ("db", (0,))]
@@ -85,7 +85,7 @@ def test_what_was_deleted_is_not_missing() -> None:
 
 
 def test_a_worker_that_has_not_read_the_configuration_of_its_last_assignment_is_behind() -> None:
-    workers = {"a": Told(ran=FILES, read=12, before=12), "b": Told(ran=DB, read=7, before=12)}
+    workers = {"a": WorkerRecord(ran=FILES, read=12, before=12), "b": WorkerRecord(ran=DB, read=7, before=12)}
     life = Life.after(decision(5, workers, offset=12), seen(10))
     assert findings(life)["worker_behind"].endswith("(config offsets): http://b:8083/ at 7, its assignment at 12")
     life.take(seen(10 + TIMEOUT))
@@ -93,12 +93,12 @@ def test_a_worker_that_has_not_read_the_configuration_of_its_last_assignment_is_
 
 
 def test_an_assignment_error_is_a_finding() -> None:
-    life = Life.after(decision(5, {"a": Told(ran=FILES, read=8, before=8)}, error=1, offset=9), seen(10))
+    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES, read=8, before=8)}, error=1, offset=9), seen(10))
     assert list(findings(life)) == ["assignment_error"]
 
 
 def test_workers_that_run_nothing_are_idle_once_the_group_has_settled() -> None:
-    workers = {"a": Told(ran=FILES), "b": Told()}
+    workers = {"a": WorkerRecord(ran=FILES), "b": WorkerRecord()}
     life = Life.after(decision(5, workers), seen(10))
     assert findings(life) == {}
     life.take(seen(6 + TIMEOUT))
@@ -108,18 +108,21 @@ def test_workers_that_run_nothing_are_idle_once_the_group_has_settled() -> None:
 
 
 def test_connectors_and_tasks_are_each_dealt_evenly_so_one_worker_may_have_one_more_of_both() -> None:
-    one_more = {"a": Told(ran=[("x", -1), ("y", -1), ("x", 0), ("y", 0)]), "b": Told(ran=[("z", -1), ("z", 0)])}
+    one_more = {
+        "a": WorkerRecord(ran=[("x", -1), ("y", -1), ("x", 0), ("y", 0)]),
+        "b": WorkerRecord(ran=[("z", -1), ("z", 0)]),
+    }
     life = Life.after(decision(5, one_more), seen(10))
     health = life.rows.group_health[-1]
     assert (round(health.imbalance or 0, 3), round(health.imbalance_optimal or 0, 3)) == (0.333, 0.333)
-    uneven = {"a": Told(ran=FILES), "b": Told()}
+    uneven = {"a": WorkerRecord(ran=FILES), "b": WorkerRecord()}
     health = Life.after(decision(5, uneven), seen(10)).rows.group_health[-1]
     assert (health.imbalance, round(health.imbalance_optimal or 0, 3)) == (1.0, 0.333)
 
 
 def test_a_connector_with_a_topics_name_owns_nothing_of_the_topic() -> None:
     life = Life.after(
-        decision(5, {"a": Told(ran=connector("orders", 0, 1))}),
+        decision(5, {"a": WorkerRecord(ran=connector("orders", 0, 1))}),
         make_commit(6, 10, partition=0),
         seen(10, topics=(make_topic("orders", 2),)),
     )
@@ -130,7 +133,7 @@ def test_a_connector_with_a_topics_name_owns_nothing_of_the_topic() -> None:
 
 
 def test_a_group_that_was_connects_starts_again_as_a_group_of_consumers() -> None:
-    life = Life.after(decision(5, {"a": Told(ran=connector("orders", 0))}), decision(7, {}, generation=2))
+    life = Life.after(decision(5, {"a": WorkerRecord(ran=connector("orders", 0))}), decision(7, {}, generation=2))
     life.take(
         make_record(9, [make_member("c", assigned={"orders": [0]})], generation=3),
         seen(12, topics=(make_topic("orders", 1),)),

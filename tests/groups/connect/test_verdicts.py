@@ -13,13 +13,13 @@ from assignors.connect import CONNECTOR, Unit
 from streaming.groups.rows import DriftedPartition
 from streaming.records import Configured
 from tests.groups.build import CONFIG, MINUTE, SECOND, START, Life
-from tests.groups.connect.workers import Cluster, Told, connector, decision, seen
+from tests.groups.connect.workers import Cluster, WorkerRecord, connector, decision, seen
 from tests.oracle.java_connect import Connect, DealCase
 
 FILES, DB = connector("files", 0, 1), connector("db", 0)
 
 
-def verdict_of(workers: dict[str, Told], **of_record: Any) -> tuple[str, str | None, str | None]:
+def verdict_of(workers: dict[str, WorkerRecord], **of_record: Any) -> tuple[str, str | None, str | None]:
     life = Life.after(decision(5, workers, **of_record), seen(10))
     (row,) = life.rows.drift
     assert (life.rows.group_health[-1].verdict, life.rows.group_health[-1].verdict_basis) == (row.verdict, row.basis)
@@ -67,7 +67,10 @@ def _change(random: Random, cluster: Cluster, configured: dict[str, int]) -> Non
 
 
 def test_an_eager_deal_is_recomputed_from_itself() -> None:
-    dealt = {"a": Told(start=[("db", -1), ("db", 0), ("files", 1)]), "b": Told(start=[("files", -1), ("files", 0)])}
+    dealt = {
+        "a": WorkerRecord(start=[("db", -1), ("db", 0), ("files", 1)]),
+        "b": WorkerRecord(start=[("files", -1), ("files", 0)]),
+    }
     assert verdict_of(dealt, protocol="default") == ("identical", None, None)
     dealt["a"], dealt["b"] = dealt["b"], dealt["a"]
     verdict, _, reason = verdict_of(dealt, protocol="default")
@@ -75,55 +78,58 @@ def test_an_eager_deal_is_recomputed_from_itself() -> None:
 
 
 def test_a_task_that_two_workers_run_is_drift_whatever_the_protocol() -> None:
-    workers = {"a": Told(ran=FILES), "b": Told(start=[("files", 1)])}
+    workers = {"a": WorkerRecord(ran=FILES), "b": WorkerRecord(start=[("files", 1)])}
     life = Life.after(decision(5, workers), seen(10))
     (row,) = life.rows.drift
     assert (row.verdict, row.basis, row.reason) == ("drifted", "invariant", "connectors or tasks run on two workers")
     assert row.drifted_partitions == (DriftedPartition("files", 1, "doubly_assigned", None, ("a", "b")),)
-    eager = {"a": Told(start=FILES), "b": Told(start=[("files", 1)])}
+    eager = {"a": WorkerRecord(start=FILES), "b": WorkerRecord(start=[("files", 1)])}
     assert verdict_of(eager, protocol="default")[:2] == ("drifted", "invariant")
 
 
 def test_a_unit_that_is_taken_from_one_worker_may_run_on_another() -> None:
-    # Two workers report it, and one is told to stop it; no assignor does so, and nobody runs it twice.
-    workers = {"a": Told(ran=FILES, stop=[("files", 1)]), "b": Told(ran=[("files", 1)])}
+    # Two workers report it, and one must stop it: no assignor decides that, but after it one worker runs it.
+    workers = {"a": WorkerRecord(ran=FILES, stop=[("files", 1)]), "b": WorkerRecord(ran=[("files", 1)])}
     assert verdict_of(workers)[0] == "unverified"
 
 
 def test_a_unit_that_two_workers_report_and_both_must_stop_is_in_order() -> None:
-    workers = {"a": Told(ran=FILES, stop=[("files", 1)]), "b": Told(ran=[*DB, ("files", 1)], stop=[("files", 1)])}
+    workers = {
+        "a": WorkerRecord(ran=FILES, stop=[("files", 1)]),
+        "b": WorkerRecord(ran=[*DB, ("files", 1)], stop=[("files", 1)]),
+    }
     assert verdict_of(workers)[0] == "identical"
 
 
 def test_a_leader_that_could_not_assign_is_not_judged() -> None:
-    workers = {"a": Told(ran=FILES, read=8, before=8), "b": Told(ran=FILES, read=12, before=8)}
+    workers = {"a": WorkerRecord(ran=FILES, read=8, before=8), "b": WorkerRecord(ran=FILES, read=12, before=8)}
     reason = "the leader assigned nothing: it had not read the configuration up to offset 12, which some worker had"
     assert verdict_of(workers, error=1, offset=12) == ("unverified", None, reason)
 
 
 def test_a_worker_whose_bytes_cannot_be_read_makes_the_decision_unverified() -> None:
-    made = decision(5, {"a": Told(start=FILES)})
+    made = decision(5, {"a": WorkerRecord(start=FILES)})
     broken = msgspec.structs.replace(made.members[0], user_data=None, assigned=None, topics=None, undecodable="why")
     life = Life.after(msgspec.structs.replace(made, members=(broken,)), seen(10))
     assert (life.rows.drift[0].verdict, life.rows.drift[0].reason) == ("unverified", "member 'a': why")
 
 
 def test_a_decision_with_a_delay_fits_a_leader_that_waits_for_somebody() -> None:
-    assert verdict_of({"a": Told(ran=FILES)}, delay=300_000)[0] == "identical"
+    assert verdict_of({"a": WorkerRecord(ran=FILES)}, delay=300_000)[0] == "identical"
 
 
 def test_an_uneven_deal_is_unverified_with_the_leaders_memory_as_the_reason() -> None:
-    verdict, basis, reason = verdict_of({"a": Told(start=[*FILES, *DB]), "b": Told()})
+    verdict, basis, reason = verdict_of({"a": WorkerRecord(start=[*FILES, *DB]), "b": WorkerRecord()})
     assert (verdict, basis) == ("unverified", None)
     assert (reason or "").startswith("the leader's memory is not in the log")
 
 
 def test_a_strategy_that_is_configured_for_consumers_is_not_expected_of_connect() -> None:
     life = Life(CONFIG, Configured("v1", "range", ()))
-    life.take(decision(5, {"a": Told(start=FILES)}), seen(10))
+    life.take(decision(5, {"a": WorkerRecord(start=FILES)}), seen(10))
     assert (life.rows.drift[0].verdict, life.rows.drift[0].strategy_mismatch) == ("identical", None)
     life = Life(CONFIG, Configured("v1", "default", ()))
-    life.take(decision(5, {"a": Told(start=FILES)}), seen(10))
+    life.take(decision(5, {"a": WorkerRecord(start=FILES)}), seen(10))
     assert (life.rows.drift[0].verdict, life.rows.drift[0].basis) == ("drifted", "configured")
 
 

@@ -19,8 +19,8 @@ _VERSIONS = {"default": 0, "compatible": 1, "sessioned": 2}
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one worker reports, and what it is told.
+class WorkerRecord:
+    """What a record has of one worker: what it reports, and what it gets.
 
     Attributes:
         ran: Units that it runs when it joins.
@@ -44,7 +44,7 @@ def connector(name: str, *tasks: int) -> list[Unit]:
 
 def decision(
     record: int,
-    workers: Mapping[str, Told],
+    workers: Mapping[str, WorkerRecord],
     *,
     generation: int = 1,
     protocol: str = "sessioned",
@@ -123,7 +123,9 @@ class Cluster:
         self, start: Mapping[str, Sequence[Unit]], stop: Mapping[str, frozenset[Unit]], delay: int = 0
     ) -> MembershipRecord:
         """The record of a leader's decision, after which the workers follow it."""
-        told = {name: Told(units, start.get(name, ()), stop.get(name, ())) for name, units in self.running.items()}
+        told = {
+            name: WorkerRecord(units, start.get(name, ()), stop.get(name, ())) for name, units in self.running.items()
+        }
         number = len(self.decisions) + 1
         made = decision(2 * number, told, generation=number, delay=delay)
         self.decisions.append(made)

@@ -15,7 +15,7 @@ from tests.groups.modern.streams_log import (
 HOUR_S = 3_600
 
 
-def found(life: Life) -> list[tuple[str, str]]:
+def findings_of(life: Life) -> list[tuple[str, str]]:
     return [(one.finding, one.detail) for one in life.rows.group_health[-1].findings]
 
 
@@ -26,7 +26,7 @@ def running() -> tuple[StreamsLog, Life]:
     log.is_joined_by()
     log.is_handed_over()
     life = Life.after(*log.inputs, log.round())
-    assert (life.rows.group_health[-1].state, found(life)) == ("Stable", [])
+    assert (life.rows.group_health[-1].state, findings_of(life)) == ("Stable", [])
     log.inputs.clear()
     return log, life
 
@@ -35,7 +35,7 @@ def goes_on(log: StreamsLog, life: Life, after: int = 0, **changes: object) -> l
     life.take(*log.inputs, log.round(after, **changes))  # type: ignore[arg-type]
     log.inputs.clear()
     log._offset += 1
-    return found(life)
+    return findings_of(life)
 
 
 def test_members_that_are_waited_for_are_named_until_they_have_their_target() -> None:

@@ -20,7 +20,7 @@ from tests.groups.build import (
     make_member,
     make_observation,
 )
-from tests.groups.connect.workers import Told, connector, decision
+from tests.groups.connect.workers import WorkerRecord, connector, decision
 from tests.groups.seen.looks import BROKERED, X, broker, classic, last, member, two_looks
 
 
@@ -212,7 +212,7 @@ def test_members_too_large_to_tell_are_counted_and_unverified() -> None:
 
 
 def test_connect_workers_are_judged_by_what_rounds_see_of_them() -> None:
-    workers = decision(5, {"w1": Told(ran=connector("files", 0))}).members
+    workers = decision(5, {"w1": WorkerRecord(ran=connector("files", 0))}).members
     life = Life()
     told = classic(*workers, protocol="sessioned", protocol_type="connect")
     life.take(make_look(1, classic=told, protocol_type="connect"))

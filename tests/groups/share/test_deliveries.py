@@ -39,7 +39,7 @@ def kept(start: int, done: int = 0, **fields: Any) -> SharePartition:
     return SharePartition(0, start, done, **(known | fields))
 
 
-def told(start: int, lag: int) -> SharePartition:
+def start_and_lag(start: int, lag: int) -> SharePartition:
     """A partition as its coordinator tells it."""
     return SharePartition(0, start, lag=lag)
 
@@ -78,7 +78,7 @@ def test_lag_is_what_is_behind_the_start_offset_and_not_done() -> None:
 
 
 def test_where_coordinators_tell_lag_the_rest_is_unknown() -> None:
-    row = newest(Life.after(see(10, told(4, 9), 20)))
+    row = newest(Life.after(see(10, start_and_lag(4, 9), 20)))
     assert (row.committed_offset, row.lag, row.reason) == (4, 9, None)
     assert {row.done_records, row.archived_records, row.released_records, row.delivery_count_max} == {None}
     assert {row.given_up_records, row.rejected_records} == {None}
@@ -92,7 +92,7 @@ def test_a_round_that_could_ask_nobody_says_that_lag_is_unknown() -> None:
 
 
 def test_a_partition_that_its_coordinator_could_not_tell_is_unknown_and_not_gone() -> None:
-    life = Life.after(see(10, told(4, 9), 20), see(20, told(START_NOT_TOLD, -1), 20))
+    life = Life.after(see(10, start_and_lag(4, 9), 20), see(20, start_and_lag(START_NOT_TOLD, -1), 20))
     row = newest(life)
     assert (row.ended, row.committed_offset, row.lag, row.reason) == (False, 4, None, "deliveries_not_told")
     assert findings(life) == {}
@@ -115,7 +115,9 @@ def test_the_age_of_a_backlog_is_that_of_the_oldest_record_that_is_not_done() ->
 
 
 def test_where_it_is_not_told_what_is_done_only_the_lower_bound_is_known() -> None:
-    life = Life.after(see(10, told(10, 0), 10), see(20, told(10, 2), 14), see(30, told(10, 2), 14))
+    life = Life.after(
+        see(10, start_and_lag(10, 0), 10), see(20, start_and_lag(10, 2), 14), see(30, start_and_lag(10, 2), 14)
+    )
     row = newest(life)
     assert (row.lag, row.oldest_unread_reason, row.oldest_unread_time_max) == (2, "done_not_told", None)
     assert row.oldest_unread_time_min == START + 10 * SECOND
@@ -125,7 +127,9 @@ def test_where_it_is_not_told_what_is_done_only_the_lower_bound_is_known() -> No
 
 
 def test_where_nothing_can_be_done_behind_the_start_both_bounds_are_known() -> None:
-    life = Life.after(see(10, told(10, 0), 10), see(20, told(10, 4), 14), see(30, told(10, 4), 14))
+    life = Life.after(
+        see(10, start_and_lag(10, 0), 10), see(20, start_and_lag(10, 4), 14), see(30, start_and_lag(10, 4), 14)
+    )
     row = newest(life)
     assert (row.oldest_unread_time_min, row.oldest_unread_reason) == (START + 10 * SECOND, None)
     assert row.oldest_unread_time_max == START + 20 * SECOND + SECOND // 2
@@ -146,7 +150,7 @@ def test_a_group_goes_back_only_where_its_position_does(after: SharePartition, r
 
 
 def test_a_round_that_only_coordinators_tell_is_no_step_back() -> None:
-    life = Life.after(see(10, kept(4, 9), 20), see(20, told(4, 7), 20), see(30, kept(4, 10), 20))
+    life = Life.after(see(10, kept(4, 9), 20), see(20, start_and_lag(4, 7), 20), see(30, kept(4, 10), 20))
     assert [row.rewound_by for row in life.rows.lag] == [0, 0, 0]
     assert [row.lag for row in life.rows.lag] == [7, 7, 6]
 
@@ -270,7 +274,7 @@ def test_rows_do_not_depend_on_how_the_rounds_were_cut() -> None:
     inputs: list[GroupInput] = [
         see(10, kept(0), 10),
         see(20, kept(0, 4, released=1, deliveries=1), 12),
-        see(30, told(0, 3), 15),
+        see(30, start_and_lag(0, 3), 15),
         see(40, None, 15),
         see(50, kept(3, 4, archivals=((1, 1), (5, 2)), released=2, deliveries=3), 30),
         see(60, kept(3, 4, archivals=((5, 1),), released=2, deliveries=4), 30, since=2),

@@ -15,7 +15,7 @@ from tests.job.source.made_rounds import LOG, closed
 TOPIC = "__share_group_state"
 
 
-def told(number: int, *offsets: int) -> ClosedRound:
+def closing(number: int, *offsets: int) -> ClosedRound:
     """A closed round whose probe could not decode these records of a partition."""
     unreadable = UnreadableRecords(3, Windows(), TOPIC)
     for offset in offsets:
@@ -26,7 +26,7 @@ def told(number: int, *offsets: int) -> ClosedRound:
 
 def test_each_record_that_the_probe_told_has_its_row_once() -> None:
     state, rows = UnreadableState(), []
-    for rounds in ((told(7, 40, 41), told(9)), (told(11, 50),)):
+    for rounds in ((closing(7, 40, 41), closing(9)), (closing(11, 50),)):
         for key, payload in ready_rows("rounds", Positions(), Batch(Positions(), rounds), None):
             if key == partition_key(TOPIC, 3):
                 state, found = advance_partition(state, decode_partition_inputs(payload), "test")

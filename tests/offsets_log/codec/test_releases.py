@@ -10,7 +10,7 @@ import pytest
 
 from streaming.offsets_log import RECORD_TYPES, decode_line
 from tests.offsets_log.real_records import RELEASES as GOLDEN
-from tests.offsets_log.schema_fields import only_tags_of, told
+from tests.offsets_log.schema_fields import fields_of, only_tags_of
 from tests.oracle import record_releases
 from tests.oracle.record_releases import EARLY_ACCESS, NEWEST, RELEASES, layouts, random_records
 
@@ -107,13 +107,13 @@ def test_the_schema_files_say_what_the_classes_of_every_release_say() -> None:
         release, key_type, version = layout["release"], layout["key_type"], layout["version"]
         schema = RECORD_TYPES[key_type]
         if layout["message"].endswith("Key"):
-            assert layout["fields"] == told(schema, schema.key, 0), layout
+            assert layout["fields"] == fields_of(schema, schema.key, 0), layout
             continue
         seen.setdefault((release, key_type), set()).add(version)
         if (release, key_type) in EARLY_ACCESS:
-            assert layout["fields"] != told(schema, schema.value, version)
+            assert layout["fields"] != fields_of(schema, schema.value, version)
             continue
-        ours = told(schema, schema.value, version)
+        ours = fields_of(schema, schema.value, version)
         # Earlier releases may lack tagged fields; the newest may not.
         assert layout["fields"] == (ours if release == NEWEST else only_tags_of(layout["fields"], ours)), layout
     for (release, key_type), versions in seen.items():
