@@ -84,12 +84,12 @@ def test_topics_are_told_from_the_broker_to_the_table(
     written = (second["log_bytes"] - first["log_bytes"]) / second["rates_over_seconds"]
     assert second["produced_bytes_per_second_min"] == pytest.approx(written)
     unread = [row for row in rows if row["topic"] == audit]
-    # (A share group that another test has left on this broker could read it: nobody can tell.)
-    hidden = bool(cluster.admin.list_groups(types_filter=["share"]))
     assert unread[0]["groups"] == 0
-    assert unread[0]["read_by_nobody"] is (None if hidden else True)
-    assert unread[0]["read_by_nobody_reason"] == ("share_groups" if hidden else None)
-    assert unread[1]["read_by_nobody_since"] == (None if hidden else unread[0]["round_time"])
+    # Another test may have left a share group on this broker; what it reads is asked for a moment only, each round.
+    asked = [row for row in unread[:2] if row["read_by_nobody_reason"] != "share_groups"]
+    assert len(asked) == 2 or cluster.admin.list_groups(types_filter=["share"])
+    assert all((row["read_by_nobody"], row["read_by_nobody_reason"]) == (True, None) for row in asked)
+    assert all(row["read_by_nobody_since"] == asked[0]["round_time"] for row in asked)
     assert [row["ended_reason"] for row in unread] == [None, None, "deleted"]
 
 
