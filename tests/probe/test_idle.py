@@ -37,6 +37,7 @@ MOVES = {
     "partitions": replace(AT_REST, topics={"orders": topic("orders", [9, 0])}),
     "another topic": replace(AT_REST, topics_of_groups={"g": ("audit", "orders")}),
     "members": replace(AT_REST, descriptions={"g": MEMBERS}),
+    "members that came and went": replace(AT_REST, changed={"g"}),
     "its type": replace(AT_REST, groups={"g": ListedGroup("g", 1, "Empty", "consumer", "consumer")}),
 }
 
@@ -94,6 +95,20 @@ def test_a_group_with_members_that_has_changed_is_told_in_full_for_as_long_again
         assert not event.saw.idle
 
 
+def test_a_group_with_members_that_rests_and_is_left_by_all_of_them_is_told_in_the_round_that_sees_it() -> None:
+    rounds = Rounds()
+    rounds.see(STEADY, STEADY_ROUNDS + SETTLED_ROUNDS + SPREAD_ROUNDS + 1)
+    # The log's records of it may lie behind this round's positions: the next round has them.
+    for look, is_idle in (
+        (AT_REST, False),
+        (replace(AT_REST, changed={"g"}), False),
+        (AT_REST, False),
+        (AT_REST, True),
+    ):
+        (event, *_) = rounds.see(look)
+        assert event.saw.idle == is_idle
+
+
 def rest_of(event: GroupEvent) -> tuple[int, int]:
     return event.saw.rested_since, event.saw.rested_until
 
@@ -124,7 +139,7 @@ def test_what_moves_is_told_in_the_round_that_sees_it(idle: Rounds, what: str) -
     (first, *_) = idle.see(MOVES[what])
     assert not first.saw.idle
     (second, *_) = idle.see(MOVES[what])
-    assert second.saw.idle == (what != "members")
+    assert second.saw.idle == ("members" not in what)
 
 
 @pytest.mark.parametrize("what", MOVES)

@@ -278,6 +278,7 @@ class KafkaCluster:
             self._timestamps.unread_timestamps(early, topics, time),
             {} if self.reads_log else seen_groups(groups, descriptions, committed),
             self._followed.calm(topics) if self.reads_log else (),
+            frozenset(self._followed.recorded),
             shares.groups,
             shares.log,
         )

@@ -214,12 +214,14 @@ class FollowedGroups:
     Attributes:
         committed: Of each group whose offsets are known; ask for the others, and call `note_offsets`.
         descriptions: Of the groups with members, in the newest round; to be replaced in each.
+        recorded: Groups of whose members the log has records since the round before.
     """
 
     def __init__(self, tail: LogTail | None) -> None:
         """Know nothing yet; without a tail of the log nothing is known from one round to the next."""
         self.committed: dict[str, Committed] = {}
         self.descriptions: Mapping[str, Description] = {}
+        self.recorded: set[str] = set()
         self._tail = tail
         self._log: LogState | None = None
         self._changed: set[str] = set()
@@ -240,6 +242,7 @@ class FollowedGroups:
         """
         before, self._log = self._log, log
         self._changed.clear()
+        self.recorded.clear()
         if self._tail is None or before is None or not log.continues(before):
             self.descriptions = {}
             self._changed.update(groups)
@@ -308,6 +311,7 @@ class FollowedGroups:
         windows = [each for each in inputs if isinstance(each, CommitWindow)]
         if len(windows) < len(inputs):
             self._changed.add(group)
+            self.recorded.add(group)
         known = self.committed.get(group)
         if known is None or not windows:
             return

@@ -95,6 +95,7 @@ class GroupsSeen:
         seen: Membership and committed offsets, in a round that does not read the log; empty in every other.
         calm: Groups with members, all known, that have read all there is, and of whose members the log has told nothing
             since the round before.
+        changed: Groups of whose members the log has told something since the round before.
         shares: Deliveries of share groups, as far as they are known in this round.
         share_log: How far each partition of `__share_group_state` was read; empty where it is not read.
     """
@@ -107,5 +108,6 @@ class GroupsSeen:
     unread: Mapping[str, Mapping[str, dict[int, UnreadTimestamp]]] = field(default_factory=dict)
     seen: Mapping[str, SeenGroup] = field(default_factory=dict)
     calm: Collection[str] = ()
+    changed: Collection[str] = ()
     shares: Mapping[str, SeenShares] = field(default_factory=dict)
     share_log: tuple[int, ...] = ()

@@ -140,13 +140,15 @@ def _marks(
     marks = {}
     for name, group in look.groups.items():
         description = look.descriptions.get(name)
+        state = description.state if description else group.state
         _, rounds = steady.get(name, (0, 0))
-        if (description.state if description else group.state) != EMPTY and rounds < STEADY_ROUNDS:
+        # Members may have come and gone between two rounds that both see the group empty.
+        if name in look.changed or (state != EMPTY and rounds < STEADY_ROUNDS):
             continue
         topics = of_topics[look.topics_of_groups[name]]
         hold = holds[partition_for(name, len(holds), head.cluster_id)] if held else None
         of_group = look.committed.get(name), unread.get(name)
-        marks[name] = hash((group.protocol_type, group.group_type, topics, of_group, hold))
+        marks[name] = hash((state, group.protocol_type, group.group_type, topics, of_group, hold))
     return marks
 
 

@@ -287,6 +287,13 @@ def test_groups_that_have_read_all_are_calm_while_the_log_tells_nothing_of_their
     assert sorted(groups.calm({"orders": topic("orders", ends)})) == calm
 
 
+def test_records_of_members_are_told_in_the_round_that_reads_them_and_commits_are_none() -> None:
+    groups, _ = after(STATE, {"g": [MembershipTombstone(9, 0)], "h": [window(0, 9)]})
+    assert groups.recorded == {"g"}
+    groups.follow(replace(STATE, time=1_001 + LONGEST_TAIL_MS), LISTED, Deadline.after(10))
+    assert groups.recorded == set()
+
+
 def test_a_commit_says_nothing_of_a_group_that_was_not_asked_for() -> None:
     groups, _ = after(STATE, {"new": [window(0, 3)]})
     assert "new" not in groups.committed
