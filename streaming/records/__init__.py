@@ -45,6 +45,7 @@ from streaming.records.membership import (
 )
 from streaming.records.modern import (
     CONSUMER,
+    CONSUMER_EPOCH_TYPE,
     CURRENT_TYPES,
     GROUP_EPOCH_TYPES,
     MEMBER_TYPES,
@@ -147,6 +148,7 @@ __all__ = [
     "CONNECT",
     "CONNECTOR",
     "CONSUMER",
+    "CONSUMER_EPOCH_TYPE",
     "CURRENT_TYPES",
     "ERROR",
     "GROUP_EPOCH_TYPES",

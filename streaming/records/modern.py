@@ -30,7 +30,8 @@ SHARE = "share"
 STREAMS = "streams"
 
 # Key types of consumer, share and streams groups (`CoordinatorRecordType`; KIP-848, 932 and 1071).
-GROUP_EPOCH_TYPES: Final = frozenset({3, 11, 17})
+CONSUMER_EPOCH_TYPE: Final = 3
+GROUP_EPOCH_TYPES: Final = frozenset({CONSUMER_EPOCH_TYPE, 11, 17})
 TOPIC_TYPES: Final = frozenset({4, 9, 15})
 MEMBER_TYPES: Final = frozenset({5, 10, 19})
 TARGET_EPOCH_TYPES: Final = frozenset({6, 12, 20})

@@ -24,7 +24,7 @@ from streaming.groups.consumer.verdicts import expected_by, judge, modern_what_i
 from streaming.groups.context import Context
 from streaming.groups.health.activity import idle_members
 from streaming.groups.kind import FindingAtRound, Ownership, Owning, found_before
-from streaming.groups.modern.group import ModernGroup, counts_in, newest_targets, owned_now, subscriptions_of
+from streaming.groups.modern.group import ModernGroup, behind, counts_in, newest_targets, owned_now, subscriptions_of
 from streaming.groups.modern.left_out import left_out, reconciling
 from streaming.groups.modern.members import named_target, ownership_version, topic_names
 from streaming.groups.modern.rules import TypeRules
@@ -38,7 +38,7 @@ def _findings(state: GroupState, observation: GroupObservation, context: Context
         return []
     timeout = _rebalance_timeout(group)
     judged = left_out(state, observation, context.config, _assigned(group), _known, timeout, asks_for_all=True)
-    late = reconciling(state)
+    late = reconciling(group, behind(group))
     if not late and not judged:
         judged = _idle(state, observation)
     if observation.held_since is not None:
@@ -118,5 +118,6 @@ CONSUMER_GROUPS: Final = TypeRules(
     balance=balance_of_target,
     expected_by=expected_by,
     what_if=modern_what_if_rows,
+    rebalance_protocol=CONSUMER,
 )
 """Consumer groups as the core judges them."""

@@ -22,12 +22,11 @@ from typing import Final
 from streaming.groups.causes import TopicChange, cause, causes_in_order, coordinator_moved, of_members, of_topics
 from streaming.groups.modern.group import Before, ModernDecision, counts_in
 from streaming.groups.rows import Cause
-from streaming.records import SHARE, STREAMS
+from streaming.records import ShareTopics
 
 _METADATA: Final = "the metadata of the topics changed, and its partitions did"
 
-_PARTITIONS: Final = {SHARE: "the group has initialized other partitions than before"}
-"""What shows, by type of group, that partitions changed."""
+_INITIALIZED: Final = "the group has initialized other partitions than before"
 
 _GONE: Final = "gone; a leave and a timeout look the same in the log, and the coordinator's own log tells them apart"
 
@@ -57,14 +56,15 @@ def modern_causes(
         return (cause("unknown", "the decision before it is not known"),)
     found = [*joined, *gone]
     evidence = "the log does not show why"
-    if decision.group_type != STREAMS and not decision.became_empty:
+    if decision.tasks is None and not decision.became_empty:
         others = before.resubscribed.keys() - set(decision.joined)
         changed = [member.member_id for member in decision.members if member.member_id in others]
         found += of_members("subscription_changed", changed, "subscribe to other topics than before")
         if before.new_metadata:
             evidence = "the metadata of the topics changed, and the targets do not show how"
             counts = _changed_counts(decision, names, unchanged=not found)
-            found += of_topics("partitions_changed", counts, _PARTITIONS.get(decision.group_type, _METADATA))
+            shows = _INITIALIZED if isinstance(decision.topics, ShareTopics) else _METADATA
+            found += of_topics("partitions_changed", counts, shows)
         if len(before.asked) == len(decision.assignors) == 1 and before.asked != decision.assignors:
             (first,), (second,) = before.asked, decision.assignors
             found.append(cause("strategy_changed", "most members ask for another assignor", before=first, after=second))

@@ -27,15 +27,15 @@ from streaming.groups.modern.members import (
 )
 from streaming.groups.modern.pauses import Pauses, id_partitions
 from streaming.groups.modern.replay import replay
-from streaming.groups.modern.rules import TypeRules
+from streaming.groups.modern.rules import RulesByType
 from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, generations_between
 from streaming.records import (
     CONSUMER,
+    CONSUMER_EPOCH_TYPE,
     CURRENT_TYPES,
-    GROUP_EPOCH_TYPES,
     CurrentAssignment,
     GroupEpoch,
     Member,
@@ -70,9 +70,9 @@ def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> No
     state.modern.cost = None
 
 
-def follow(state: GroupState, item: ModernInput, context: Context, rules: Mapping[str, TypeRules]) -> None:
+def follow(state: GroupState, item: ModernInput, context: Context, rules: RulesByType) -> None:
     """Process a record of a modern group, and write the rows of a decision."""
-    modern, classic = state.modern, state.classic
+    modern, classic, of_type = state.modern, state.classic, rules[item.group_type]
     modern.unreadable.pop(row_of(item), None)
     # The upgrade of a classic group appends its tombstone and the new group's records at once. If there are other
     # records between them, the classic group had ended and this is another group of the same name.
@@ -82,11 +82,12 @@ def follow(state: GroupState, item: ModernInput, context: Context, rules: Mappin
         and classic.tombstoned is not None
         and item.record == classic.tombstoned + 1
     )
-    handed_over, owner = _handed_over(state, item), _owner_in(item)
+    handed_over = _handed_over(state, item)
+    owner = _owner_in(item) if of_type.rebalance_protocol is not None else None
     # The record changes the group in place.
     before = modern.group.before if modern.group is not None else None
     owned = modern.group.currents.get(owner or "") if modern.group is not None else None
-    modern.group, word = replay(modern.group, item, born=upgraded)
+    modern.group, word = replay(modern.group, item, of_type.subscribing, born=upgraded)
     if owner is not None and modern.group is not None and not (context.is_seen or modern.unreadable):
         modern.cost = modern.cost or Pauses()
         told = modern.cost.shift(item, owned, modern.group.currents.get(owner))
@@ -119,7 +120,7 @@ def _decide(
     decision: ModernDecision,
     was: Before | None,
     context: Context,
-    rules: Mapping[str, TypeRules],
+    rules: RulesByType,
 ) -> None:
     modern, before = state.modern, state.modern.epoch
     if modern.unreadable:
@@ -152,7 +153,9 @@ def _decide(
         with of_record(len(modern.waiting)):
             least = of_type.least_moves(decision, names)
         row = _churn_row(state, decision, was, before, (moved, least), names, context)
-        context.rows.rebalance_churn.append(row if context.is_seen else _open_pauses(state, decision, row))
+        if of_type.rebalance_protocol is not None:
+            row = _with_pauses(state, decision, row, of_type.rebalance_protocol, context)
+        context.rows.rebalance_churn.append(row)
     else:
         modern.cost = None
     modern.epoch = decision.epoch
@@ -165,9 +168,7 @@ def _decide(
 
 
 def _owner_in(item: ModernInput) -> str | None:
-    """Id of the consumer group member whose current assignment the record sets or removes; None for other records."""
-    if item.group_type != CONSUMER:
-        return None
+    """Id of the member whose current assignment the record sets or removes; None for other records."""
     if isinstance(item, CurrentAssignment):
         return item.member_id
     if isinstance(item, Removed) and item.key_type in CURRENT_TYPES:
@@ -175,12 +176,15 @@ def _owner_in(item: ModernInput) -> str | None:
     return None
 
 
-def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> ChurnRow:
-    """Start tracking the cost of a consumer group's decision; returns its row, with bounds of 0 if nothing moves."""
+def _with_pauses(
+    state: GroupState, decision: ModernDecision, row: ChurnRow, rebalance_protocol: str, context: Context
+) -> ChurnRow:
+    """Start tracking the cost of a decision; returns its row, with bounds of 0 if nothing moves."""
     modern = state.modern
-    if decision.group_type != CONSUMER:
-        # A share group's partitions have several owners, and a streams group's tasks are not partitions.
-        modern.cost = None
+    # Members of the classic protocol in the group may rebalance eagerly.
+    if row.kind == "rebalance" and all(member.classic_protocols is None for member in decision.members):
+        row = msgspec.structs.replace(row, rebalance_protocol=rebalance_protocol, partitions_stopped_unmoved=0)
+    if context.is_seen:
         return row
     modern.cost = modern.cost or Pauses()
     if decision.became_empty or modern.group is None:
@@ -207,9 +211,6 @@ def _churn_row(
     kind = "migration" if state.modern.upgraded else "became_empty" if decision.became_empty else "rebalance"
     skipped = generations_between(before, decision.epoch) if before is not None else None
     instances = {member.member_id: member.instance_id for member in decision.members}
-    # Members of the classic protocol in the group may rebalance eagerly.
-    all_new = all(member.classic_protocols is None for member in decision.members)
-    is_incremental = kind == "rebalance" and decision.group_type == CONSUMER and all_new
     return ChurnRow(
         **columns_of(decision, decision.incarnation, context),
         revision=1,
@@ -226,8 +227,6 @@ def _churn_row(
         partitions_moved=moved[0],
         partitions_moved_optimal=moved[1],
         causes=modern_causes(decision, was, group.before.leader_epoch, names, migrated=kind == "migration"),
-        rebalance_protocol="consumer" if is_incremental else None,
-        partitions_stopped_unmoved=0 if is_incremental else None,
         decided_time_min=context.made[0],
         decided_time_max=context.made[1],
     )
@@ -249,9 +248,9 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
     None if the record does not end a consumer group, or the decision is not completely known.
     """
     group = state.modern.group
-    if group is None or group.group_type != CONSUMER or not group.before.members or state.modern.epoch is None:
+    if group is None or not group.before.members or state.modern.epoch is None:
         return None
-    if not isinstance(item, Removed) or item.key_type not in GROUP_EPOCH_TYPES:
+    if not isinstance(item, Removed) or item.key_type != CONSUMER_EPOCH_TYPE:
         return None
     names = topic_names(state)
     targets = newest_targets(group)

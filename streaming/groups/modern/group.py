@@ -14,8 +14,6 @@ from streaming.groups.modern.pauses import Pauses
 from streaming.groups.rows import ChurnRow
 from streaming.groups.verdicts import StandingVerdict
 from streaming.records import (
-    SHARE,
-    STREAMS,
     CurrentAssignment,
     IdPartitions,
     KnownTopics,
@@ -28,10 +26,8 @@ from streaming.records import (
     TargetEpoch,
 )
 
-# `MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch. Streams groups count
-# their member states from 1 (Java class `streams.MemberState`).
 _STABLE = 0
-_STABLE_OF_STREAMS = 1
+"""`MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch."""
 
 
 class Before(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -46,7 +42,7 @@ class Before(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             later its hash.
         asked: Server assignors that members requested.
         leader_epoch: Leader epoch of the decision; -1 when not known.
-        standby: As `targets`, for the standby tasks of a streams group.
+        standby: Standby tasks that they had then, if any.
         settings: The assignor's settings of a streams group, as of `ModernGroup.settings`.
     """
 
@@ -78,8 +74,8 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         before: The group at its newest decision; another object after each decision.
         validated_topology: Streams groups only: as in `GroupEpoch`.
         settings: Streams groups only: the assignor's settings (`GroupEpoch.assignment_configs`).
-        first_epoch: Streams groups only: the epoch with which the first member founded the group, if that record is
-            there, so that no later one can be missing; -1 otherwise.
+        first_epoch: The epoch with which the first member founded a group with a topology, if that record is there, so
+            that no later one can be missing; -1 otherwise.
     """
 
     group_type: str
@@ -206,30 +202,27 @@ class Ended(msgspec.Struct, frozen=True, array_like=True):
     group_type: str
 
 
-def state_of(group: ModernGroup) -> str:
-    """The group's state in Kafka's words, derived as the coordinator does (`maybeUpdateGroupState`).
+def state_of(group: ModernGroup, stable: int = _STABLE) -> str:
+    """The state of a group with members in Kafka's words, derived as the coordinator does (`maybeUpdateGroupState`).
 
     Returns:
-        "Empty", "Assigning", "Reconciling" or "Stable"; for a share group "Empty" or "Stable"; for a streams group also
-        "NotReady", which the log shows since Kafka 4.2.
+        "Assigning", "Reconciling" or "Stable".
     """
-    if not group.members:
-        return "Empty"
-    if group.group_type == SHARE:
-        return "Stable"
-    if is_ready(group) is False:
-        return "NotReady"
     if group.decided is None or group.epoch > group.decided.epoch:
         return "Assigning"
-    return "Reconciling" if behind(group) else "Stable"
+    return "Reconciling" if behind(group, stable) else "Stable"
 
 
-def behind(group: ModernGroup) -> tuple[str, ...]:
-    """Ids of the members that have not reached the newest target, for no longer than since the time of `decided`."""
+def behind(group: ModernGroup, stable: int = _STABLE) -> tuple[str, ...]:
+    """Ids of the members that have not reached the newest target, for no longer than since the time of `decided`.
+
+    Args:
+        group: The group.
+        stable: The number by which its records say that a member owns its target.
+    """
     if group.decided is None:
         return ()
     epoch, currents = group.decided.epoch, group.currents
-    stable = _STABLE_OF_STREAMS if group.group_type == STREAMS else _STABLE
     there = {name for name, current in currents.items() if current.state == stable and current.epoch == epoch}
     return tuple([member_id for member_id in group.members if member_id not in there])
 
@@ -247,33 +240,6 @@ def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
     before = group.before.targets
     targets = {name: target.partitions for name, target in group.targets.items() if name not in before}
     return targets | {name: partitions for name, partitions in before.items() if partitions is not None}
-
-
-def is_ready(group: ModernGroup) -> bool | None:
-    """Whether the coordinator has found the topics of a streams group's topology complete; None where nobody knows.
-
-    Kafka 4.1 does not record it. Later ones write the assignor's settings with each epoch, which tells them apart.
-    """
-    if not group.settings or group.topology is None:
-        return None
-    return group.validated_topology == group.topology.epoch
-
-
-def decided_tasks(group: ModernGroup) -> DecidedTasks | None:
-    """What only a streams group's decision has, as the group's records stand; None for other types."""
-    if group.group_type != STREAMS:
-        return None
-    targets = {name: group.targets[name] for name in group.members if name in group.targets}
-    standby = {name: target.standby for name, target in group.targets.items() if name not in group.before.standby}
-    standby |= {name: tasks for name, tasks in group.before.standby.items() if tasks is not None}
-    return DecidedTasks(
-        standby={name: target.standby for name, target in targets.items()},
-        warmup={name: target.warmup for name, target in targets.items()},
-        before=standby if group.before.members is not None else None,
-        owned={name: (of.partitions, of.standby) for name, of in group.currents.items()},
-        settings=group.settings,
-        is_ready=is_ready(group),
-    )
 
 
 def counts_in(targets: Iterable[IdPartitions]) -> dict[str, int]:
@@ -295,15 +261,7 @@ def initialized(topics: KnownTopics | ShareTopics | None) -> dict[str, frozenset
 
 
 def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:
-    """Names of the topics that a member subscribes to; None if its regular expression is not resolved yet.
-
-    Members of a streams group read the topics of its topology; None if that is unknown or uses a regular expression.
-    """
-    if group.group_type == STREAMS:
-        parts = group.topology.subtopologies if group.topology is not None else ()
-        if not parts or any(regexes for _, _, regexes, _ in parts):
-            return None
-        return frozenset(topic for _, topics, _, _ in parts for topic in topics)
+    """Names of the topics that a member subscribes to; None if its regular expression is not resolved yet."""
     if member.regex is None:
         return frozenset(member.topics)
     resolved = group.regexes.get(member.regex)

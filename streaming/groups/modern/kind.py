@@ -9,16 +9,15 @@ from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Kind, LagRules, Ownership, unexplained
 from streaming.groups.modern.decisions import follow, pass_over
 from streaming.groups.modern.members import close_modern_members, standing_modern_members, write_modern_members
-from streaming.groups.modern.rules import TypeRules
+from streaming.groups.modern.rules import RulesByType, TypeRules
 from streaming.groups.modern.verdicts import (
-    RulesByType,
     judge_modern_again,
     modern_membership,
     was_met_empty,
     write_modern_verdicts,
 )
 from streaming.groups.state import GroupState
-from streaming.records import STREAMS, GroupObservation, ModernInput, UnreadableModern
+from streaming.records import GroupObservation, ModernInput, UnreadableModern
 
 
 def modern_kind(*types: TypeRules) -> Kind:
@@ -39,6 +38,10 @@ def modern_kind(*types: TypeRules) -> Kind:
         found = rules[group.group_type].findings(state, observation, context) if group is not None else []
         return [*found, *unexplained(state.modern.verdict, state.clock.now)]
 
+    def lag_rules(observation: GroupObservation) -> LagRules:
+        of_type = rules.get(observation.group_type or "")
+        return LagRules(empty_counts=of_type is not None and of_type.empty_counts)
+
     return Kind(
         records={**dict.fromkeys(get_args(ModernInput), with_rules(follow)), UnreadableModern: pass_over},
         lives=lambda state: state.modern.lives,
@@ -46,16 +49,11 @@ def modern_kind(*types: TypeRules) -> Kind:
         judge_again=with_rules(judge_modern_again),
         owners=owners,
         standing_members=with_rules(standing_modern_members),
-        membership=modern_membership,
+        membership=with_rules(modern_membership),
         findings=findings,
         end=with_rules(_end),
-        lag_rules=_lag_rules,
+        lag_rules=lag_rules,
     )
-
-
-def _lag_rules(observation: GroupObservation) -> LagRules:
-    """A streams group's repartition topics often have partitions without any record, so without a commit."""
-    return LagRules(empty_counts=observation.group_type == STREAMS)
 
 
 def _write_verdicts(state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType) -> None:

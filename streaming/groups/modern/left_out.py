@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Final
 
 from streaming.groups.context import GroupConfig
 from streaming.groups.kind import FindingAtRound, finding_of, some
-from streaming.groups.modern.group import ModernGroup, behind
+from streaming.groups.modern.group import ModernGroup
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation
 from streaming.terminal import counted
@@ -101,13 +101,9 @@ def left_out(
     return found + finding_of("unassigned", "partitions without an owner", orphaned)
 
 
-def reconciling(state: GroupState) -> list[FindingAtRound]:
+def reconciling(group: ModernGroup, late: Sequence[str]) -> list[FindingAtRound]:
     """The finding `reconciling` if members have not reached its newest target."""
-    group = state.modern.group
-    if group is None or group.decided is None:
-        return []
-    late = behind(group)
-    if not late:
+    if group.decided is None or not late:
         return []
     detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
     return [FindingAtRound("reconciling", group.decided.record_time, detail)]

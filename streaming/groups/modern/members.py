@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.modern.group import ModernDecision, ModernGroup, decided_tasks, subscribing
-from streaming.groups.modern.rules import Names, TypeRules
-from streaming.groups.rows import MemberRow, TopicAssignment
+from streaming.groups.modern.group import ModernDecision, ModernGroup
+from streaming.groups.modern.rules import Names, RulesByType
+from streaming.groups.rows import MemberRow, MemberTasks, TopicAssignment
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
 from streaming.records import IdPartitions, ModernMember, TopicPartitions
@@ -63,9 +63,7 @@ def ownership_version(group: ModernGroup) -> tuple[int, int]:
     return max(newest, *(member.record for member in group.members.values())), len(group.members)
 
 
-def write_modern_members(
-    state: GroupState, context: Context, rules: Mapping[str, TypeRules], most: int = WAITING_MAX
-) -> None:
+def write_modern_members(state: GroupState, context: Context, rules: RulesByType, most: int = WAITING_MAX) -> None:
     """Write the member rows of the oldest decisions that have none, with the topic names that rounds have shown.
 
     Also writes rows for static members that have come back under another id: if the subscription is the same, the
@@ -78,7 +76,7 @@ def write_modern_members(
         decision: ModernDecision | None = told
         if not told.exact:
             # Where compaction left only a part of a decision, the next one shows its members.
-            decision = as_it_is(state, told) if told is modern.waiting[-1] and state.members_known else None
+            decision = as_it_is(state, told, rules) if told is modern.waiting[-1] and state.members_known else None
         if decision is None:
             continue
         known = names_at(state, decision)
@@ -89,11 +87,11 @@ def write_modern_members(
     _write_returned(state, context, rules)
 
 
-def _write_returned(state: GroupState, context: Context, rules: Mapping[str, TypeRules]) -> None:
+def _write_returned(state: GroupState, context: Context, rules: RulesByType) -> None:
     last, modern = state.modern.shown, state.modern.group
     if last is None or modern is None or modern.epoch != last.epoch or not state.members_known:
         return  # the new epoch's decision will show the members
-    now = modern.members
+    now, of_type = modern.members, rules[modern.group_type]
     come = {member.instance_id: member for member in now.values() if member.instance_id is not None}
     members = list(last.members)
     for at, member in enumerate(last.members):
@@ -102,20 +100,20 @@ def _write_returned(state: GroupState, context: Context, rules: Mapping[str, Typ
             continue
         target = modern.targets.get(new.member_id)
         told = msgspec.structs.replace(
-            subscribing(last, modern),
+            of_type.subscribing(last, modern),
             record=new.record,
             record_time=new.record_time,
             targets={new.member_id: target.partitions} if target is not None else {},
-            tasks=decided_tasks(modern),
         )
         row = _open_row(state, new, told, topic_names(state), context, rules)
         context.rows.change_members([_member_row(state, member, last, context)], [row], new.record, new.record_time)
         members[at] = new
     if members != list(last.members):
-        state.modern.shown = msgspec.structs.replace(subscribing(last, modern), members=tuple(members))
+        shown = of_type.subscribing(last, modern)
+        state.modern.shown = msgspec.structs.replace(shown, members=tuple(members), tasks=None)
 
 
-def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | None:
+def as_it_is(state: GroupState, decision: ModernDecision, rules: RulesByType) -> ModernDecision | None:
     """The decision with the current members and targets, for one whose records are not all there any more.
 
     None if the group has ended since, or has no members left.
@@ -124,24 +122,22 @@ def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | No
     if group is None or decision.became_empty or not group.members:
         return None
     return msgspec.structs.replace(
-        subscribing(decision, group),
+        rules[group.group_type].subscribing(decision, group),
         group_epoch=group.epoch,
         members=tuple(group.members.values()),
         undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
         targets={name: target.partitions for name, target in group.targets.items() if name in group.members},
-        tasks=decided_tasks(group),
     )
 
 
-def standing_modern_members(state: GroupState, context: Context, rules: Mapping[str, TypeRules]) -> list[MemberRow]:
+def standing_modern_members(state: GroupState, context: Context, rules: RulesByType) -> list[MemberRow]:
     """The rows of those who are members, with their targets and the topic names as they are known now."""
     last, group = state.modern.shown, state.modern.group
     if last is None or group is None:
         return []
     told = msgspec.structs.replace(
-        subscribing(last, group),
+        rules[group.group_type].subscribing(last, group),
         targets={name: target.partitions for name, target in group.targets.items()},
-        tasks=decided_tasks(group),
         topics=group.topics,
     )
     return [
@@ -171,7 +167,7 @@ def _open_row(
     decision: ModernDecision,
     names: Names,
     context: Context,
-    rules: Mapping[str, TypeRules],
+    rules: RulesByType,
 ) -> MemberRow:
     target = decision.targets.get(member.member_id)
     shown: Sequence[TopicAssignment] | str = "no record of its target assignment has been read"
@@ -182,7 +178,25 @@ def _open_row(
         row = _member_row(state, member, decision, context, None, count, shown)
     else:
         row = _member_row(state, member, decision, context, tuple(shown), count)
-    return msgspec.structs.replace(row, tasks=rules[decision.group_type].tasks(decision, member.member_id))
+    return msgspec.structs.replace(row, tasks=_tasks_of(decision, member.member_id))
+
+
+def _tasks_of(decision: ModernDecision, member_id: str) -> tuple[MemberTasks, ...] | None:
+    """The tasks of a member's target by kind and subtopology, in record order; None if its group has none."""
+    if decision.tasks is None or member_id not in decision.targets:
+        return None
+    of_kinds = (
+        ("active", decision.targets),
+        ("standby", decision.tasks.standby),
+        ("warmup", decision.tasks.warmup),
+    )
+    return tuple(
+        [
+            MemberTasks(kind, subtopology, numbers)
+            for kind, targets in of_kinds
+            for subtopology, numbers in targets.get(member_id, ())
+        ]
+    )
 
 
 def _member_row(

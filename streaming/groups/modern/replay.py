@@ -21,13 +21,14 @@ no `before`, unless the group was seen from its beginning.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from streaming.groups.modern.group import (
     Before,
     Ended,
     ModernDecision,
     ModernGroup,
     asked_assignors,
-    decided_tasks,
     initialized,
     newest_targets,
     subscribing,
@@ -37,7 +38,6 @@ from streaming.records import (
     GROUP_EPOCH_TYPES,
     MEMBER_TYPES,
     REGEX_TYPE,
-    STREAMS,
     TARGET_TYPES,
     TOPIC_TYPES,
     TOPOLOGY_TYPE,
@@ -61,13 +61,18 @@ _FIRST_EPOCH_SINCE_4_3 = 2
 
 
 def replay(
-    group: ModernGroup | None, item: ModernInput, *, born: bool = False
+    group: ModernGroup | None,
+    item: ModernInput,
+    with_members: Callable[[ModernDecision, ModernGroup], ModernDecision] = subscribing,
+    *,
+    born: bool = False,
 ) -> tuple[ModernGroup | None, ModernDecision | Ended | None]:
     """Process the next record of a group.
 
     Args:
         group: The group so far, modified by the call; None if it has no records yet.
         item: The record.
+        with_members: `TypeRules.subscribing` of the group.
         born: Only used if `group` is None: the group cannot have earlier records, because it was a classic group until
             now, or because its end was seen.
 
@@ -83,17 +88,18 @@ def replay(
         assigned = any(target.partitions for target in group.targets.values())
         if (group.metadata_hash or not assigned) and item.metadata_hash not in (0, group.metadata_hash):
             group.before.new_metadata = True
-        if group.epoch < 0 and _founds_streams_group(group, item):
+        # Before it makes the first target, the coordinator waits for further members and for topics of the topology.
+        is_first = item.epoch in {_FIRST_EPOCH, _FIRST_EPOCH_SINCE_4_3} and len(group.members) == 1
+        if is_first and group.epoch < 0 and group.topology is not None and not group.targets:
             group.first_epoch = item.epoch
         group.epoch, group.metadata_hash = item.epoch, item.metadata_hash
         group.validated_topology, group.settings = item.validated_topology, item.assignment_configs
-        return group, None if group.members or not group.before.members else _decided(group, item)
+        return group, None if group.members or not group.before.members else _decided(group, item, with_members)
     if isinstance(item, TargetEpoch):
         if not group.exact and _is_first(group, item):
             # `before` may have members of an earlier group of this name, of which only tombstones remain: drop them.
             group.exact, group.before.members, group.before.targets = True, {}, dict.fromkeys(group.targets)
-            group.before.standby = dict.fromkeys(group.targets)
-        decision = _decided(group, item)
+        decision = _decided(group, item, with_members)
         group.decided, group.exact = item, True
         return group, decision
     if isinstance(item, Removed):
@@ -130,19 +136,12 @@ def replay(
 def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
     """Whether this is the first target of the group's life."""
     first = _FIRST_EPOCH_SINCE_4_3 if item.time else _FIRST_EPOCH
-    if group.group_type == STREAMS:
-        # The coordinator waits for further members, and for internal topics, before it makes the first target.
-        return group.first_epoch == first
+    if group.first_epoch == first:
+        return True
     if item.epoch != first or len(group.members) != 1 or group.members.keys() != group.targets.keys():
         return False
     # A member with the classic protocol cannot create a consumer group: it was in the classic group that was upgraded.
     return all(member.classic_protocols is None for member in group.members.values())
-
-
-def _founds_streams_group(group: ModernGroup, item: GroupEpoch) -> bool:
-    """Whether this may be the epoch of a streams group's first member, before any target."""
-    is_first = item.epoch in {_FIRST_EPOCH, _FIRST_EPOCH_SINCE_4_3} and len(group.members) == 1
-    return is_first and group.group_type == STREAMS and not group.targets
 
 
 def _remove(group: ModernGroup, item: Removed) -> None:
@@ -163,13 +162,18 @@ def _remove(group: ModernGroup, item: Removed) -> None:
 
 
 def _keep_before(group: ModernGroup, member_id: str) -> None:
-    target = group.targets.get(member_id)
-    group.before.targets.setdefault(member_id, None if target is None else target.partitions)
-    if group.group_type == STREAMS:
-        group.before.standby.setdefault(member_id, None if target is None else target.standby)
+    target, before = group.targets.get(member_id), group.before
+    if member_id not in before.targets:
+        before.targets[member_id] = None if target is None else target.partitions
+        if target is not None and target.standby:
+            before.standby[member_id] = target.standby
 
 
-def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecision:
+def _decided(
+    group: ModernGroup,
+    item: GroupEpoch | TargetEpoch,
+    with_members: Callable[[ModernDecision, ModernGroup], ModernDecision],
+) -> ModernDecision:
     """The decision completed by a record; `group` is updated so that it becomes the previous one."""
     targets = {name: group.targets[name].partitions for name in group.members if name in group.targets}
     told, is_known = group.before.members or {}, group.before.members is not None
@@ -202,9 +206,8 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         topics=group.topics,
         topology=group.topology,
         unseen=unseen,
-        tasks=decided_tasks(group),
     )
-    decision = subscribing(decision, group)
+    decision = with_members(decision, group)
     group.before = Before(
         {name: member.instance_id for name, member in group.members.items()} if group.exact else None,
         asked=decision.assignors,

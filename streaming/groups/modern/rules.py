@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Ownership
-from streaming.groups.modern.group import ModernDecision
-from streaming.groups.rows import MemberTasks, TopicAssignment, WhatIfRow
+from streaming.groups.modern.group import ModernDecision, ModernGroup, state_of, subscribing
+from streaming.groups.rows import TopicAssignment, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Expected, Judged, Verdict
 from streaming.records import GroupObservation, IdPartitions
@@ -35,8 +35,13 @@ class TypeRules:
         least_moves: The fewest moves after which the group could have been balanced; None if unknown.
         balance: Imbalance of a decision's target, and the lowest possible; each None if unknown.
         expected_by: What another strategy of the broker would have decided, or why nobody can tell.
-        tasks: The tasks of a member's target, for groups whose members have tasks; None otherwise.
         what_if: What each strategy that brokers have for this type would have given.
+        state: The state of a group with members in Kafka's words.
+        subscribing: The decision, with what the members of the group subscribe to now, and their tasks if they have
+            some.
+        rebalance_protocol: As in `rebalance_churn`, where each partition has one owner and the records show when it
+            goes to the next; None otherwise.
+        empty_counts: As in `LagRules`.
     """
 
     group_type: str
@@ -50,7 +55,13 @@ class TypeRules:
     expected_by: Callable[[GroupState, str, ModernDecision, Context], Expected | str] = (
         lambda _state, strategy, _decision, _context: f"strategy {strategy[:100]!r} is none of the broker's"
     )
-    tasks: Callable[[ModernDecision, str], tuple[MemberTasks, ...] | None] = lambda _decision, _member_id: None
     what_if: Callable[
         [GroupState, ModernDecision, Judged, Verdict, GroupObservation, Context, bool], list[WhatIfRow]
     ] = lambda *_: []
+    state: Callable[[ModernGroup], str] = state_of
+    subscribing: Callable[[ModernDecision, ModernGroup], ModernDecision] = subscribing
+    rebalance_protocol: str | None = None
+    empty_counts: bool = False
+
+
+RulesByType = Mapping[str, TypeRules]

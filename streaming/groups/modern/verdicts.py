@@ -13,9 +13,9 @@ import msgspec
 
 from streaming.groups.context import Context, of_record
 from streaming.groups.kind import Membership
-from streaming.groups.modern.group import ModernDecision, asked_assignors, state_of
+from streaming.groups.modern.group import ModernDecision, asked_assignors
 from streaming.groups.modern.members import as_it_is, columns_of, names_at
-from streaming.groups.modern.rules import TypeRules
+from streaming.groups.modern.rules import RulesByType
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
@@ -33,8 +33,6 @@ from streaming.groups.verdicts import (
 )
 from streaming.records import CONSUMER, LOG, GroupObservation
 
-RulesByType = Mapping[str, TypeRules]
-
 
 def write_modern_verdicts(
     state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType
@@ -49,7 +47,7 @@ def write_modern_verdicts(
     if newest.incarnation != modern.incarnation:
         return  # that group has ended, and the present one has not decided yet
     modern.verdict = standing(verdicts) or modern.verdict
-    now = None if newest.exact else as_it_is(state, newest)
+    now = None if newest.exact else as_it_is(state, newest, rules)
     if now is not None and now.group_epoch == now.epoch:
         # No newer target is being written, so the current targets are the newest one and complete.
         newest = msgspec.structs.replace(now, exact=True)
@@ -63,7 +61,7 @@ def judge_modern_again(state: GroupState, observation: GroupObservation, context
     Its verdict on the strategy that runs stays as it was. The target before it is no longer known.
     """
     modern = state.modern
-    now = as_it_is(state, modern.shown) if modern.shown is not None else None
+    now = as_it_is(state, modern.shown, rules) if modern.shown is not None else None
     if modern.verdict is None or modern.waiting or now is None:
         return
     was, kind = modern.verdict, _Modern(state, observation, context, rules)
@@ -121,7 +119,7 @@ def was_met_empty(state: GroupState) -> bool:
     return group is not None and not group.members and group.epoch > (state.modern.epoch or -1)
 
 
-def modern_membership(state: GroupState, observation: GroupObservation) -> Membership:
+def modern_membership(state: GroupState, observation: GroupObservation, rules: RulesByType) -> Membership:
     """The membership of a consumer, share or streams group; only its verdict if no record of it was read."""
     modern, verdict = state.modern, modern_verdict(state, observation)
     group = modern.group
@@ -134,7 +132,7 @@ def modern_membership(state: GroupState, observation: GroupObservation) -> Membe
     if decided is not None and decided.seen_assignor is not None:
         assignors = (decided.seen_assignor,) if group.members else ()
     return Membership(
-        state_of(group),
+        rules[group.group_type].state(group) if group.members else "Empty",
         verdict,
         protocol_type=observation.protocol_type,
         strategy=assignor_of(assignors),

@@ -25,6 +25,7 @@ from streaming.groups.modern.group import ModernGroup
 from streaming.groups.state import GroupState, SeenState
 from streaming.records import (
     CONSUMER,
+    CONSUMER_EPOCH_TYPE,
     CommitWindow,
     CurrentAssignment,
     GroupEpoch,
@@ -135,9 +136,6 @@ def _same_places(one: IdPartitions, other: IdPartitions) -> bool:
 
 
 _EMPTY = "Empty"
-
-_METADATA_TYPE = 3
-"""Key type of the metadata record of a consumer group; its tombstone ends the group."""
 
 # Round numbers are offsets of opening records. Between two of them lies at least a closing record, so the number before
 # a round's is no round's. An end that something continues has that number, as in the log, where both are one append; an
@@ -266,7 +264,7 @@ def _process_consumer(
 
 
 def _end_consumer(state: GroupState, observation: GroupObservation, context: Context, before: int) -> None:
-    end = Removed(observation.round - before, observation.time, CONSUMER, -1, _METADATA_TYPE)
+    end = Removed(observation.round - before, observation.time, CONSUMER, -1, CONSUMER_EPOCH_TYPE)
     modern.follow(state, end, context, _RULES)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Ownership, found_before, some
-from streaming.groups.modern.group import ModernGroup, initialized, newest_targets
+from streaming.groups.modern.group import ModernGroup, behind, initialized, newest_targets
 from streaming.groups.modern.left_out import left_out, reconciling
 from streaming.groups.modern.members import named_target, ownership_version
 from streaming.groups.modern.rules import TypeRules
@@ -31,7 +31,7 @@ def _findings(state: GroupState, observation: GroupObservation, context: Context
     config, assigned = context.config, _assigned(group)
     # Brokers before 4.1 do not tell what members subscribe to, nor does any without the right to describe the group.
     judged = left_out(state, observation, config, assigned, _initialized, _SETTLES_MS, asks_for_all=False)
-    late = reconciling(state)
+    late = reconciling(group, behind(group))
     if not late and not judged:
         judged = _idle(state, group)
     if observation.held_since is not None:
@@ -88,5 +88,6 @@ SHARE_GROUPS: Final = TypeRules(
     moves=moves_of_shares,
     least_moves=lambda _decision, _names: None,
     balance=balance_of_shares,
+    state=lambda _group: "Stable",
 )
 """Share groups as the core judges them."""

@@ -15,11 +15,14 @@ from typing import Final
 
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.kind import FindingAtRound, finding_of, found_before, some
-from streaming.groups.modern.group import ModernGroup, behind, is_ready
+from streaming.groups.modern.group import ModernGroup, behind
+from streaming.groups.modern.left_out import reconciling
 from streaming.groups.state import GroupState
 from streaming.groups.streams.topology import (
+    STABLE,
     TaskId,
     each_task,
+    is_ready,
     needed_topics,
     subtopologies_of,
     task_name,
@@ -51,20 +54,12 @@ def find(state: GroupState, observation: GroupObservation, context: Context) -> 
         *_beside_active(state, group),
         *_warmups(state, group),
     ]
-    late = _reconciling(group)
+    late = reconciling(group, behind(group, STABLE))
     if not late and not any(one.shown for one in judged):
         judged += _idle(group)
     if observation.held_since is not None:
         judged = found_before(judged, state.findings)
     return [*judged, *late]
-
-
-def _reconciling(group: ModernGroup) -> list[FindingAtRound]:
-    late = behind(group)
-    if group.decided is None or not late:
-        return []
-    detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
-    return [FindingAtRound("reconciling", group.decided.record_time, detail)]
 
 
 def _idle(group: ModernGroup) -> list[FindingAtRound]:
@@ -138,7 +133,7 @@ def _unowned(state: GroupState, group: ModernGroup) -> list[FindingAtRound]:
         return []
     given = {task for target in group.targets.values() for task in each_task(target.partitions)}
     timeout = max(member.rebalance_timeout for member in group.members.values())
-    on_their_way = behind(group) and state.clock.passed - group.decided.record_time <= timeout
+    on_their_way = behind(group, STABLE) and state.clock.passed - group.decided.record_time <= timeout
     if on_their_way:
         unowned = [task for task in unowned if task not in given]
     return _at_two_rounds(state, "unassigned", "tasks without an owner", list(map(task_name, unowned)))

@@ -10,10 +10,10 @@ from streaming.groups.kind import Ownership, Owning
 from streaming.groups.modern.group import ModernDecision, owned_now
 from streaming.groups.modern.members import ownership_version
 from streaming.groups.modern.rules import Names, TypeRules
-from streaming.groups.rows import MemberTasks, TopicAssignment
+from streaming.groups.rows import TopicAssignment
 from streaming.groups.state import GroupState
 from streaming.groups.streams.findings import find
-from streaming.groups.streams.topology import subtopologies_of
+from streaming.groups.streams.topology import streams_state, subtopologies_of, with_tasks
 from streaming.groups.streams.verdicts import balance, judge, least_moves
 from streaming.records import STREAMS, IdPartitions, StreamsTopology
 
@@ -63,24 +63,6 @@ def _owners(state: GroupState) -> Ownership:
     return Ownership(members, ownership_version(group), readers)
 
 
-def _tasks_of(decision: ModernDecision, member_id: str) -> tuple[MemberTasks, ...] | None:
-    """A member's target by kind and subtopology, in record order."""
-    if decision.tasks is None or member_id not in decision.targets:
-        return None
-    of_kinds = (
-        ("active", decision.targets),
-        ("standby", decision.tasks.standby),
-        ("warmup", decision.tasks.warmup),
-    )
-    return tuple(
-        [
-            MemberTasks(kind, subtopology, numbers)
-            for kind, targets in of_kinds
-            for subtopology, numbers in targets.get(member_id, ())
-        ]
-    )
-
-
 STREAMS_GROUPS: Final = TypeRules(
     group_type=STREAMS,
     judge=judge,
@@ -90,6 +72,8 @@ STREAMS_GROUPS: Final = TypeRules(
     moves=moves_of_target,
     least_moves=least_moves,
     balance=balance,
-    tasks=_tasks_of,
+    state=streams_state,
+    subscribing=with_tasks,
+    empty_counts=True,  # repartition topics often have partitions without any record, so without a commit
 )
 """Streams groups as the core judges them."""

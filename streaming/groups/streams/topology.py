@@ -1,4 +1,6 @@
-"""What a topology says: its tasks, the topics that they read, and the partition counts that its internal topics need.
+"""What a streams group's records say of its tasks.
+
+A topology says which tasks there are, which topics they read, and which partition counts its internal topics need.
 
 Task n of a subtopology reads partition n of each of its topics, source topics and repartition topics, as far as it
 exists; so a subtopology has as many tasks as the largest of these has partitions. Kafka prints a task as "1_3": task 3
@@ -10,11 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
+import msgspec
+
+from streaming.groups.modern.group import DecidedTasks, ModernDecision, ModernGroup, state_of
 from streaming.records import IdPartitions, InternalTopics, StreamsTopology
 
 TaskId = tuple[str, int]
 """Subtopology and partition."""
+
+STABLE: Final = 1
+"""`streams.MemberState.STABLE`: the member has exactly its target, if it has reached the target's epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,50 @@ def subtopologies_of(topology: StreamsTopology | None) -> dict[str, SubtopologyT
         by_topic = dict(zip(repartitions, counts, strict=False))
         found[name] = SubtopologyTopics(sources, regexes, by_topic, internal)
     return found
+
+
+def is_ready(group: ModernGroup) -> bool | None:
+    """Whether the coordinator has found the topics of the topology complete; None where nobody knows.
+
+    Kafka 4.1 does not record it. Later ones write the assignor's settings with each epoch, which tells them apart.
+    """
+    if not group.settings or group.topology is None:
+        return None
+    return group.validated_topology == group.topology.epoch
+
+
+def streams_state(group: ModernGroup) -> str:
+    """As `state_of`, or "NotReady", which the log shows since Kafka 4.2."""
+    if is_ready(group) is False:
+        return "NotReady"
+    return state_of(group, STABLE)
+
+
+def with_tasks(decision: ModernDecision, group: ModernGroup) -> ModernDecision:
+    """The decision with the tasks of a group's members now, and the source topics of its topology as what they read.
+
+    Nobody knows these topics without a record of the topology, or where it has a regular expression.
+    """
+    targets = {name: group.targets[name] for name in group.members if name in group.targets}
+    before = group.before
+    standby = {name: target.standby for name, target in group.targets.items() if name not in before.targets}
+    standby |= {name: before.standby.get(name) or () for name, tasks in before.targets.items() if tasks is not None}
+    tasks = DecidedTasks(
+        standby={name: target.standby for name, target in targets.items()},
+        warmup={name: target.warmup for name, target in targets.items()},
+        before=standby if before.members is not None else None,
+        owned={name: (of.partitions, of.standby) for name, of in group.currents.items()},
+        settings=group.settings,
+        is_ready=is_ready(group),
+    )
+    parts = subtopologies_of(group.topology).values()
+    is_known = bool(parts) and not any(part.regexes for part in parts)
+    return msgspec.structs.replace(
+        decision,
+        subscriptions=dict.fromkeys(group.members, 0 if is_known else None),
+        topic_lists=(tuple(sorted({topic for part in parts for topic in part.sources})),) if is_known else (),
+        tasks=tasks,
+    )
 
 
 def needed_topics(parts: Collection[SubtopologyTopics]) -> dict[str, str]:
