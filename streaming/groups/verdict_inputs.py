@@ -9,15 +9,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
-from assignors import Group, Library, PartitionRacks
-from assignors.brokers import ServerGroup
+from assignors import Assignment, Group, Library, PartitionRacks, same
+from assignors.brokers import ServerGroup, assign_on_server
 from assignors.jsonl import write_allocate_line, write_client_line, write_server_line, write_streams_line
 from assignors.rocketmq import MessageQueue, Options
-from assignors.streams import StreamsGroup
+from assignors.streams import StreamsGroup, assign_tasks
 
 LINE_MAX: Final = 1 << 20
 """Limit of the line, in bytes: 1 MiB. A group of 1,000 members and 10,000 partitions needs 0.4 MB if its members report
@@ -63,6 +63,10 @@ class ServerInputs:
     group: ServerGroup
     release: str
 
+    def gives(self, target: Assignment, _standby: Assignment) -> bool:
+        """Whether the assignor gives this target; raises `AssignorError` as `assign_on_server`."""
+        return same(assign_on_server(self.strategy, self.group, self.release), target)
+
 
 @dataclass(frozen=True, slots=True)
 class StreamsInputs:
@@ -75,6 +79,11 @@ class StreamsInputs:
 
     group: StreamsGroup
     release: str
+    strategy: ClassVar[str] = "sticky"
+
+    def gives(self, active: Assignment, standby: Assignment) -> bool:
+        """Whether the assignor gives these tasks; raises `AssignorError` as `assign_tasks`."""
+        return assign_tasks(self.group, self.release).fits(active, standby)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,44 +19,28 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from streaming.groups.consumer.recompute import balance_of_target, least_moves_of_target, moves_of_target
-from streaming.groups.consumer.verdicts import expected_by, judge, modern_what_if_rows
+from streaming.groups.consumer.verdicts import broken, expected_by, modern_what_if_rows, recompute
 from streaming.groups.context import Context
 from streaming.groups.health.activity import idle_members
-from streaming.groups.kind import FindingAtRound, Ownership, Owning, found_before
-from streaming.groups.modern.group import ModernGroup, behind, counts_in, newest_targets, owned_now, subscriptions_of
-from streaming.groups.modern.left_out import left_out, reconciling
-from streaming.groups.modern.members import named_target, ownership_version, topic_names
+from streaming.groups.kind import FindingAtRound, Ownership, Owning
+from streaming.groups.modern.group import ModernGroup, counts_in, newest_targets, owned_now, subscriptions_of
+from streaming.groups.modern.left_out import left_out
+from streaming.groups.modern.members import ownership_version, topic_names
 from streaming.groups.modern.rules import TypeRules
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, GroupObservation
 
 
-def _findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
-    group = state.modern.group
-    if group is None or not group.members:
-        return []
-    timeout = _rebalance_timeout(group)
-    judged = left_out(state, observation, context.config, _assigned(group), _known, timeout, asks_for_all=True)
-    late = reconciling(group, behind(group))
-    if not late and not judged:
-        judged = _idle(state, observation)
-    if observation.held_since is not None:
-        judged = found_before(judged, state.findings)
-    return [*judged, *late]
+def _findings(
+    state: GroupState, group: ModernGroup, observation: GroupObservation, context: Context
+) -> list[FindingAtRound]:
+    timeout, assigned = _rebalance_timeout(group), _assigned(group)
+    return left_out(state, group, observation, context.config, assigned, _known, timeout, asks_for_all=True)
 
 
-def _idle(state: GroupState, observation: GroupObservation) -> list[FindingAtRound]:
-    """Members of a consumer group that has reached its target and own nothing.
-
-    Args:
-        state: The group's state, including this round.
-        observation: The round.
-    """
-    group = state.modern.group
-    if group is None or group.decided is None or not group.members:
-        return []
-    if group.epoch > group.decided.epoch:
+def _idle(_state: GroupState, group: ModernGroup, observation: GroupObservation) -> list[FindingAtRound]:
+    """Members that own nothing."""
+    if group.decided is None or group.epoch > group.decided.epoch:
         return []  # the next target is being made
     targets = newest_targets(group)
     topics_of = {}
@@ -93,10 +77,8 @@ def _rebalance_timeout(group: ModernGroup) -> int:
     return max(member.rebalance_timeout for member in group.members.values())
 
 
-def _owners(state: GroupState) -> Ownership:
+def _owners(state: GroupState, group: ModernGroup) -> Ownership:
     """Who owns what now; a partition being revoked still has its owner."""
-    group = state.modern.group
-    assert group is not None  # noqa: S101  # it has members
     names, topics = topic_names(state), subscriptions_of(group)
     members = []
     for member_id, member in group.members.items():
@@ -109,13 +91,11 @@ def _owners(state: GroupState) -> Ownership:
 
 CONSUMER_GROUPS: Final = TypeRules(
     group_type=CONSUMER,
-    judge=judge,
+    broken=broken,
+    recompute=recompute,
     findings=_findings,
+    idle=_idle,
     owners=_owners,
-    named_target=named_target,
-    moves=moves_of_target,
-    least_moves=least_moves_of_target,
-    balance=balance_of_target,
     expected_by=expected_by,
     what_if=modern_what_if_rows,
     rebalance_protocol=CONSUMER,

@@ -18,31 +18,23 @@ docs/verdicts.md explains the verdicts and their limits. Source of the rules: `G
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from assignors import Assignment, AssignorError, CannotTell, Group, Load, from_topics
-from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
+from assignors.brokers import ServerGroup, ServerTopic, assign_on_server, known_server_strategies
 from assignors.measures import bounds_of
-from streaming.groups.consumer.recompute import (
-    ERAS,
-    PREFIX,
-    asked_of,
-    before_target,
-    group_of_target,
-    recompute_target,
-)
-from streaming.groups.context import Context, of_decision
+from streaming.groups.context import Context, GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
-from streaming.groups.modern.group import ModernDecision
+from streaming.groups.modern.group import ModernDecision, counts_in, holders
+from streaming.groups.modern.measures import before_target, group_of_target
 from streaming.groups.modern.members import named, names_at
+from streaming.groups.modern.recompute import PREFIX, group_asked, recompute_target, unknown_inputs
 from streaming.groups.rows import DriftedPartition, WhatIfRow
-from streaming.groups.state import GroupState
+from streaming.groups.state import GroupState, counts_from
 from streaming.groups.verdict_inputs import ServerInputs
 from streaming.groups.verdicts import (
-    DRIFTED,
     IDENTICAL,
-    INVARIANT,
-    UNVERIFIED,
     Expected,
     Judged,
     Verdict,
@@ -51,16 +43,46 @@ from streaming.groups.verdicts import (
 from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows
 from streaming.records import GroupObservation
 
+ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
+"""First release of each era of the broker's assignors, oldest first (`assignors/brokers/registry.py`)."""
 
-def judge(state: GroupState, decision: ModernDecision, context: Context) -> Verdict:
-    """Judge one decision of a consumer group at the round after it."""
-    broken = _broken(decision, names_at(state, decision))
-    if broken:
-        return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
-    asked = asked_of(state, decision, context.config)
+
+def recompute(state: GroupState, decision: ModernDecision, context: Context) -> Verdict | str:
+    """Recompute the target of a consumer group at the round after the decision; text if that is not possible."""
+    asked = _asked_of(state, decision, context.config)
     if isinstance(asked, str):
-        return Verdict(UNVERIFIED, asked)
-    return recompute_target(decision, asked, known_server_strategies())
+        return asked
+    return recompute_target(decision, asked, known_server_strategies(), ERAS)
+
+
+def _asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -> ServerGroup | str:
+    """The assignor's input for the target of a decision, or the reason why it is unknown.
+
+    Args:
+        state: The group's state, including the topics of the round after the decision.
+        decision: A decision of a consumer group with members.
+        config: Settings.
+    """
+    unknown = unknown_inputs(decision)
+    if unknown is not None:
+        return unknown
+    ids = {name: topic_id for topic_id, name in names_at(state, decision).items()}
+    counts_shown = counts_in(decision.targets.values())
+    topics: dict[str, ServerTopic] = {}
+    for name in sorted({name for listed in decision.different_subscriptions() for name in listed or ()}):
+        known = state.topics.get(name)
+        if name not in ids or known is None:
+            if not config.watches_topic(name):
+                return f"topic {name[:100]!r} is excluded by the filters: its partition count is not known"
+            return f"no round has shown topic {name[:100]!r}: its id is not known"
+        shown = counts_shown.get(ids[name], 0)
+        seen = counts_from(known, decision.record_time - config.metadata_grace_ms)
+        if shown not in seen:
+            counts = ", ".join(map(str, sorted(seen)))
+            return f"its target shows {shown} partitions of topic {name[:100]!r}, rounds have seen {counts}"
+        if shown:
+            topics[name] = ServerTopic(ids[name], shown)
+    return group_asked(decision, topics)
 
 
 def expected_by(state: GroupState, strategy: str, decision: ModernDecision, context: Context) -> Expected | str:
@@ -68,7 +90,7 @@ def expected_by(state: GroupState, strategy: str, decision: ModernDecision, cont
     name = f"{PREFIX}{strategy}"
     if name not in known_server_strategies():
         return f"strategy {strategy[:100]!r} is none of the broker's"
-    asked = asked_of(state, decision, context.config)
+    asked = _asked_of(state, decision, context.config)
     names = names_at(state, decision)
     targets = named(decision.targets, names)
     if isinstance(asked, str) or targets is None:
@@ -85,31 +107,25 @@ def expected_by(state: GroupState, strategy: str, decision: ModernDecision, cont
     return Expected(drifted_between(by_name, from_topics(targets)), inputs)
 
 
-def _broken(decision: ModernDecision, names: dict[str, str]) -> tuple[DriftedPartition, ...]:
+def broken(state: GroupState, decision: ModernDecision) -> Iterator[DriftedPartition]:
     """Partitions with two members, or with one that does not subscribe to their topic."""
     if not decision.exact:
-        return ()
-    owners: dict[tuple[str, int], list[str]] = {}
-    for member_id, target in decision.targets.items():
-        for topic_id, numbers in target:
-            for number in numbers:
-                owners.setdefault((topic_id, number), []).append(member_id)
-    found = []
+        return
+    names = names_at(state, decision)
     current = decision.group_epoch == decision.epoch and not decision.carried_over
     sets = {listed: frozenset(listed) for listed in decision.different_subscriptions() if listed is not None}
     subscriptions: dict[str, frozenset[str] | None] = {}
     for member_id in decision.subscriptions:
         listed = decision.topics_of(member_id)
         subscriptions[member_id] = None if listed is None else sets[listed]
-    for (topic_id, number), members in sorted(owners.items()):
+    for (topic_id, number), members in sorted(holders(decision.targets).items()):
         topic = names.get(topic_id, topic_id)
         if len(members) > 1:
-            found.append(DriftedPartition(topic, number, "doubly_assigned", None, tuple(members)))
+            yield DriftedPartition(topic, number, "doubly_assigned", None, tuple(members))
         elif current and topic_id in names:
             subscription = subscriptions.get(members[0])
             if subscription is not None and topic not in subscription:
-                found.append(DriftedPartition(topic, number, "not_subscribed", None, tuple(members)))
-    return tuple(found)
+                yield DriftedPartition(topic, number, "not_subscribed", None, tuple(members))
 
 
 _NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()])
@@ -132,7 +148,7 @@ def modern_what_if_rows(
 
     def tried(row_of: RowOf) -> list[WhatIfRow] | str:
         why_not = CROWDED if crowded else too_large(partitions, len(decision.members), context.config)
-        asked = asked_of(state, decision, context.config) if why_not is None else why_not
+        asked = _asked_of(state, decision, context.config) if why_not is None else why_not
         if isinstance(asked, str):
             return asked
         return _rows(state, decision, verdict, asked, row_of)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -26,7 +26,7 @@ from streaming.records import (
     TargetEpoch,
 )
 
-_STABLE = 0
+STABLE = 0
 """`MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch."""
 
 
@@ -202,7 +202,7 @@ class Ended(msgspec.Struct, frozen=True, array_like=True):
     group_type: str
 
 
-def state_of(group: ModernGroup, stable: int = _STABLE) -> str:
+def state_of(group: ModernGroup, stable: int = STABLE) -> str:
     """The state of a group with members in Kafka's words, derived as the coordinator does (`maybeUpdateGroupState`).
 
     Returns:
@@ -213,7 +213,7 @@ def state_of(group: ModernGroup, stable: int = _STABLE) -> str:
     return "Reconciling" if behind(group, stable) else "Stable"
 
 
-def behind(group: ModernGroup, stable: int = _STABLE) -> tuple[str, ...]:
+def behind(group: ModernGroup, stable: int = STABLE) -> tuple[str, ...]:
     """Ids of the members that have not reached the newest target, for no longer than since the time of `decided`.
 
     Args:
@@ -240,6 +240,16 @@ def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
     before = group.before.targets
     targets = {name: target.partitions for name, target in group.targets.items() if name not in before}
     return targets | {name: partitions for name, partitions in before.items() if partitions is not None}
+
+
+def holders(owned: Mapping[str, IdPartitions]) -> dict[tuple[str, int], list[str]]:
+    """The members that have each partition, or task, in the order of the members."""
+    members: dict[tuple[str, int], list[str]] = {}
+    for name, of_member in owned.items():
+        for topic_id, numbers in of_member:
+            for number in numbers:
+                members.setdefault((topic_id, number), []).append(name)
+    return members
 
 
 def counts_in(targets: Iterable[IdPartitions]) -> dict[str, int]:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from streaming.groups.context import Context
-from streaming.groups.kind import FindingAtRound, Kind, LagRules, Ownership, unexplained
+from streaming.groups.kind import FindingAtRound, Kind, LagRules, Ownership, found_before, some, unexplained
 from streaming.groups.modern.decisions import follow, pass_over
+from streaming.groups.modern.group import ModernGroup, behind
 from streaming.groups.modern.members import close_modern_members, standing_modern_members, write_modern_members
 from streaming.groups.modern.rules import RulesByType, TypeRules
 from streaming.groups.modern.verdicts import (
@@ -31,11 +32,13 @@ def modern_kind(*types: TypeRules) -> Kind:
         group = state.modern.group
         if group is None or not group.members:
             return Ownership()
-        return rules[group.group_type].owners(state)
+        return rules[group.group_type].owners(state, group)
 
     def findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
-        group = state.modern.group
-        found = rules[group.group_type].findings(state, observation, context) if group is not None else []
+        group, found = state.modern.group, list[FindingAtRound]()
+        # Where compaction may have removed the end of a member, a target must show first who is still there.
+        if group is not None and group.members and group.exact:
+            found = _of_members(state, group, observation, context, rules[group.group_type])
         return [*found, *unexplained(state.modern.verdict, state.clock.now)]
 
     def lag_rules(observation: GroupObservation) -> LagRules:
@@ -54,6 +57,21 @@ def modern_kind(*types: TypeRules) -> Kind:
         end=with_rules(_end),
         lag_rules=lag_rules,
     )
+
+
+def _of_members(
+    state: GroupState, group: ModernGroup, observation: GroupObservation, context: Context, of_type: TypeRules
+) -> list[FindingAtRound]:
+    found, late = of_type.findings(state, group, observation, context), behind(group, of_type.stable)
+    if not late and not found:
+        found = of_type.idle(state, group, observation)
+    if observation.held_since is not None:
+        found = found_before(found, state.findings)
+    if group.decided is not None and late:
+        epoch = group.decided.epoch
+        detail = f"{len(late)} of {len(group.members)} members have not reached epoch {epoch}: {some(late)}"
+        found.append(FindingAtRound("reconciling", group.decided.record_time, detail))
+    return found
 
 
 def _write_verdicts(state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Set
 from typing import Final
 
 from streaming.groups.context import GroupConfig
-from streaming.groups.kind import FindingAtRound, finding_of, some
+from streaming.groups.kind import FindingAtRound, finding_of
 from streaming.groups.modern.group import ModernGroup
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation
@@ -19,6 +19,7 @@ _FOLLOWED: Final = 100
 
 def left_out(
     state: GroupState,
+    group: ModernGroup,
     observation: GroupObservation,
     config: GroupConfig,
     assigned: Counter[str],
@@ -31,6 +32,7 @@ def left_out(
 
     Args:
         state: The group's state, including this round.
+        group: The group.
         observation: The round.
         config: Settings.
         assigned: How many partitions of each topic id are in a target.
@@ -38,14 +40,8 @@ def left_out(
         settles_ms: Time after a target within which the coordinator may still make the next one without a fault.
         asks_for_all: A round asks for every topic that members subscribe to, so one that it lacks is not visible.
     """
-    group = state.modern.group
-    if group is None or not group.members:
-        return []
-    # Where compaction may have removed the end of a member, a target must show first who is still there.
-    if not group.exact:
-        return []
     # While the offsets log is blocked, nobody can tell whether there is a new target: what was found before stays as it
-    # was (the caller leaves out what is new).
+    # was (`kind.py` leaves out what is new).
     may_worsen = observation.held_since is None or "unassigned" in state.findings
     now, grace = state.clock.now, config.metadata_grace_ms
     made = group.decided.record if group.decided is not None else -1
@@ -99,14 +95,6 @@ def left_out(
     found += finding_of("topic_not_visible", "subscribed, but not visible", unseen)
     found += finding_of("stale_metadata", "new partitions that the coordinator's target does not have", stale)
     return found + finding_of("unassigned", "partitions without an owner", orphaned)
-
-
-def reconciling(group: ModernGroup, late: Sequence[str]) -> list[FindingAtRound]:
-    """The finding `reconciling` if members have not reached its newest target."""
-    if group.decided is None or not late:
-        return []
-    detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
-    return [FindingAtRound("reconciling", group.decided.record_time, detail)]
 
 
 def _subscribed(group: ModernGroup) -> dict[str, bool]:

@@ -47,16 +47,6 @@ def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict
     }
 
 
-def named_target(
-    _state: GroupState, _decision: ModernDecision, target: IdPartitions, names: Names
-) -> Sequence[TopicAssignment] | str:
-    """A target by topic name, or which topic has none."""
-    unnamed = sorted({topic_id for topic_id, _ in target if topic_id not in names})
-    if unnamed:
-        return f"no round has named the topic with id {unnamed[0]}"
-    return [TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target]
-
-
 def ownership_version(group: ModernGroup) -> tuple[int, int]:
     """Numbers that change whenever a record changes who owns what."""
     newest = max((current.record for current in group.currents.values()), default=-1)

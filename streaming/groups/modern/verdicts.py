@@ -19,6 +19,8 @@ from streaming.groups.modern.rules import RulesByType
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
+    DRIFTED,
+    INVARIANT,
     NOT_APPLICABLE,
     PENDING,
     UNVERIFIED,
@@ -83,7 +85,14 @@ class _Modern:
             return Verdict(NOT_APPLICABLE, "the group is empty")
         if self.state.modern.unreadable:
             return Verdict(UNVERIFIED, unreadable_since(self.state.modern.unreadable))
-        return self.rules[decision.group_type].judge(self.state, decision, self.context)
+        of_type = self.rules[decision.group_type]
+        broken = tuple(of_type.broken(self.state, decision))
+        if broken:
+            return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
+        found = of_type.recompute(self.state, decision, self.context)
+        if isinstance(found, str):
+            return Verdict(UNVERIFIED, found)
+        return found
 
     def judged_of(self, decision: ModernDecision) -> Judged:
         return Judged(columns_of(decision, decision.incarnation, self.context), assignor_of(decision.assignors))

@@ -11,12 +11,12 @@ from collections import Counter
 from typing import Final
 
 from streaming.groups.context import Context
-from streaming.groups.kind import FindingAtRound, Ownership, found_before, some
-from streaming.groups.modern.group import ModernGroup, behind, initialized, newest_targets
-from streaming.groups.modern.left_out import left_out, reconciling
-from streaming.groups.modern.members import named_target, ownership_version
+from streaming.groups.kind import FindingAtRound, Ownership, some
+from streaming.groups.modern.group import ModernGroup, holders, initialized, newest_targets
+from streaming.groups.modern.left_out import left_out
+from streaming.groups.modern.members import ownership_version
 from streaming.groups.modern.rules import TypeRules
-from streaming.groups.share.verdicts import balance_of_shares, judge, moves_of_shares
+from streaming.groups.share.verdicts import balance_of_shares, broken, moves_of_shares, recompute
 from streaming.groups.state import GroupState
 from streaming.records import SHARE, GroupObservation
 
@@ -24,22 +24,15 @@ _SETTLES_MS: Final = 45_000
 """Time in which a group notices what it has initialized: three of the longest heartbeat intervals."""
 
 
-def _findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
-    group = state.modern.group
-    if group is None or not group.members:
-        return []
+def _findings(
+    state: GroupState, group: ModernGroup, observation: GroupObservation, context: Context
+) -> list[FindingAtRound]:
     config, assigned = context.config, _assigned(group)
     # Brokers before 4.1 do not tell what members subscribe to, nor does any without the right to describe the group.
-    judged = left_out(state, observation, config, assigned, _initialized, _SETTLES_MS, asks_for_all=False)
-    late = reconciling(group, behind(group))
-    if not late and not judged:
-        judged = _idle(state, group)
-    if observation.held_since is not None:
-        judged = found_before(judged, state.findings)
-    return [*judged, *late]
+    return left_out(state, group, observation, config, assigned, _initialized, _SETTLES_MS, asks_for_all=False)
 
 
-def _idle(state: GroupState, group: ModernGroup) -> list[FindingAtRound]:
+def _idle(state: GroupState, group: ModernGroup, _observation: GroupObservation) -> list[FindingAtRound]:
     """Members without a partition, though partitions of their topics are initialized: each should have one."""
     decided, topics = group.decided, group.topics
     if decided is None or topics is None or group.epoch > decided.epoch:
@@ -62,9 +55,8 @@ def _idle(state: GroupState, group: ModernGroup) -> list[FindingAtRound]:
 
 def _assigned(group: ModernGroup) -> Counter[str]:
     """How many partitions of each topic id have a member."""
-    targets = [target.partitions for name, target in group.targets.items() if name in group.members]
-    shared = {(topic_id, number) for target in targets for topic_id, numbers in target for number in numbers}
-    return Counter(topic_id for topic_id, _ in shared)
+    targets = {name: target.partitions for name, target in group.targets.items() if name in group.members}
+    return Counter(topic_id for topic_id, _ in holders(targets))
 
 
 def _initialized(group: ModernGroup) -> dict[str, int]:
@@ -72,19 +64,14 @@ def _initialized(group: ModernGroup) -> dict[str, int]:
     return {topic_id: len(numbers) for topic_id, numbers in (initialized(group.topics) or {}).items()}
 
 
-def _owners(state: GroupState) -> Ownership:
-    """Nobody: a partition may have several members."""
-    group = state.modern.group
-    assert group is not None  # noqa: S101  # it has members
-    return Ownership((), ownership_version(group))
-
-
 SHARE_GROUPS: Final = TypeRules(
     group_type=SHARE,
-    judge=judge,
+    broken=broken,
+    recompute=recompute,
     findings=_findings,
-    owners=_owners,
-    named_target=named_target,
+    idle=_idle,
+    # Nobody: a partition may have several members.
+    owners=lambda _state, group: Ownership((), ownership_version(group)),
     moves=moves_of_shares,
     least_moves=lambda _decision, _names: None,
     balance=balance_of_shares,

@@ -21,28 +21,26 @@ from typing import Final
 
 from assignors import imbalance
 from assignors.brokers import ServerGroup, ServerTopic, known_share_strategies
-from streaming.groups.consumer.recompute import before_target, group_asked, recompute_target, unknown_inputs
 from streaming.groups.context import Context
-from streaming.groups.modern.group import ModernDecision, initialized
+from streaming.groups.modern.group import ModernDecision, holders, initialized
+from streaming.groups.modern.measures import before_target
 from streaming.groups.modern.members import topic_names
+from streaming.groups.modern.recompute import group_asked, recompute_target, unknown_inputs
 from streaming.groups.modern.rules import Names
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import DRIFTED, INVARIANT, UNVERIFIED, Verdict
+from streaming.groups.verdicts import Verdict
 from streaming.records import IdPartitions
 
 ERAS: Final = ("4.2.0", "4.1.0")
 """A release of each era of the assignor, the newest first. Records of 4.0, early access, cannot be decoded."""
 
 
-def judge(state: GroupState, decision: ModernDecision, _context: Context) -> Verdict:
-    """Judge one decision of a share group at the round after it."""
-    broken = _broken(state, decision)
-    if broken:
-        return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
+def recompute(state: GroupState, decision: ModernDecision, _context: Context) -> Verdict | str:
+    """Recompute the target of a share group at the round after the decision; text if that is not possible."""
     asked = _asked_of(state, decision)
     if isinstance(asked, str):
-        return Verdict(UNVERIFIED, asked)
+        return asked
     return recompute_target(decision, asked, known_share_strategies(), ERAS)
 
 
@@ -69,7 +67,7 @@ def _asked_of(state: GroupState, decision: ModernDecision) -> ServerGroup | str:
     return group_asked(decision, topics)
 
 
-def _broken(state: GroupState, decision: ModernDecision) -> tuple[DriftedPartition, ...]:
+def broken(state: GroupState, decision: ModernDecision) -> tuple[DriftedPartition, ...]:
     """Partitions of members that do not subscribe to their topic, while other members do.
 
     The newest round must show the topic: the coordinator takes nothing away of one that is deleted.
@@ -80,19 +78,13 @@ def _broken(state: GroupState, decision: ModernDecision) -> tuple[DriftedPartiti
     names = {i: name for i, name in topic_names(state).items() if state.topics[name].counts[-1].last == now}
     subscriptions = {name: frozenset(decision.topics_of(name) or ()) for name in decision.subscriptions}
     wanted = frozenset[str]().union(*subscriptions.values())
-    holding: dict[tuple[str, int], list[str]] = {}
-    for member_id, target in decision.targets.items():
-        for topic_id, numbers in target:
-            topic = names.get(topic_id)
-            if topic in wanted and topic not in subscriptions.get(member_id, wanted):
-                for number in numbers:
-                    holding.setdefault((str(topic), number), []).append(member_id)
-    return tuple(
-        [
-            DriftedPartition(topic, number, "not_subscribed", None, tuple(members))
-            for (topic, number), members in sorted(holding.items())
-        ]
-    )
+    found = []
+    for (topic_id, number), members in holders(decision.targets).items():
+        topic = names.get(topic_id, "")
+        wrong = tuple([name for name in members if topic in wanted and topic not in subscriptions.get(name, wanted)])
+        if wrong:
+            found.append(DriftedPartition(topic, number, "not_subscribed", None, wrong))
+    return tuple(sorted(found, key=lambda one: (one.topic, one.partition)))
 
 
 def moves_of_shares(decision: ModernDecision) -> int | None:

@@ -14,13 +14,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from streaming.groups.context import Context, GroupConfig
-from streaming.groups.kind import FindingAtRound, finding_of, found_before, some
-from streaming.groups.modern.group import ModernGroup, behind
-from streaming.groups.modern.left_out import reconciling
+from streaming.groups.kind import FindingAtRound, finding_of, some
+from streaming.groups.modern.group import ModernGroup, behind, holders
 from streaming.groups.state import GroupState
 from streaming.groups.streams.topology import (
     STABLE,
-    TaskId,
     each_task,
     is_ready,
     needed_topics,
@@ -29,7 +27,7 @@ from streaming.groups.streams.topology import (
     tasks_of,
     wrong_counts,
 )
-from streaming.records import GroupObservation, IdPartitions
+from streaming.records import GroupObservation
 from streaming.terminal import counted
 
 LONGEST_WARMUP_MS: Final = 3_600_000
@@ -41,28 +39,20 @@ shorter would name large states that are restored as they should be, longer woul
 _MOST_WARMUPS = 100
 
 
-def find(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
-    """The findings of a round."""
-    group = state.modern.group
-    # Where compaction may have removed the end of a member, a target must show first who is still there.
-    if group is None or not group.members or not group.exact:
-        return []
-    judged = [
+def find(
+    state: GroupState, group: ModernGroup, observation: GroupObservation, context: Context
+) -> list[FindingAtRound]:
+    """The findings of a round about what members were given."""
+    return [
         *_topics(state, group, observation, context.config),
         *_unowned(state, group),
         *_twice(state, group),
         *_beside_active(state, group),
         *_warmups(state, group),
     ]
-    late = reconciling(group, behind(group, STABLE))
-    if not late and not any(one.shown for one in judged):
-        judged += _idle(group)
-    if observation.held_since is not None:
-        judged = found_before(judged, state.findings)
-    return [*judged, *late]
 
 
-def _idle(group: ModernGroup) -> list[FindingAtRound]:
+def idle(_state: GroupState, group: ModernGroup, _observation: GroupObservation) -> list[FindingAtRound]:
     """The finding `idle_members`: members without any task, not even a standby."""
     if group.decided is None or group.decided.epoch != group.epoch or is_ready(group) is False:
         return []
@@ -141,7 +131,7 @@ def _unowned(state: GroupState, group: ModernGroup) -> list[FindingAtRound]:
 
 def _twice(state: GroupState, group: ModernGroup) -> list[FindingAtRound]:
     """The finding `doubly_owned`: tasks that are active at two members at once, which no hand-over explains."""
-    active = _holders({name: current.partitions for name, current in group.currents.items() if name in group.members})
+    active = holders({name: current.partitions for name, current in group.currents.items() if name in group.members})
     twice = [f"{task_name(task)} at {some(members)}" for task, members in active.items() if len(members) > 1]
     return finding_of("doubly_owned", "tasks active at two members", [(state.clock.now, text) for text in twice])
 
@@ -150,7 +140,7 @@ def _beside_active(state: GroupState, group: ModernGroup) -> list[FindingAtRound
     """The finding `standby_beside_active`: a standby task in the process that has the active one protects nothing."""
     process = {name: member.process_id or name for name, member in group.members.items()}
     targets = {name: target for name, target in group.targets.items() if name in process}
-    active = _holders({name: target.partitions for name, target in targets.items()})
+    active = holders({name: target.partitions for name, target in targets.items()})
     beside = [
         (state.clock.now, f"{task_name(task)} in process {process[name][:100]}")
         for name, target in targets.items()
@@ -178,12 +168,3 @@ def _warmups(state: GroupState, group: ModernGroup) -> Iterator[FindingAtRound]:
             late.append((since, f"{task} at {name[:100]}"))
         yield FindingAtRound("long_warmup", since, task, kept_as, shown=False)
     yield from finding_of("long_warmup", "warm-up tasks that do not catch up", late)
-
-
-def _holders(tasks: dict[str, IdPartitions]) -> dict[TaskId, list[str]]:
-    """The members that have each task."""
-    holders: dict[TaskId, list[str]] = {}
-    for name, of_member in tasks.items():
-        for task in each_task(of_member):
-            holders.setdefault(task, []).append(name)
-    return holders

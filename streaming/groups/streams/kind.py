@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from streaming.groups.consumer.recompute import moves_of_target
 from streaming.groups.kind import Ownership, Owning
-from streaming.groups.modern.group import ModernDecision, owned_now
+from streaming.groups.modern.group import ModernDecision, ModernGroup, owned_now
 from streaming.groups.modern.members import ownership_version
 from streaming.groups.modern.rules import Names, TypeRules
 from streaming.groups.rows import TopicAssignment
 from streaming.groups.state import GroupState
-from streaming.groups.streams.findings import find
-from streaming.groups.streams.topology import streams_state, subtopologies_of, with_tasks
-from streaming.groups.streams.verdicts import balance, judge, least_moves
+from streaming.groups.streams.findings import find, idle
+from streaming.groups.streams.topology import STABLE, streams_state, subtopologies_of, with_tasks
+from streaming.groups.streams.verdicts import broken, recompute
 from streaming.records import STREAMS, IdPartitions, StreamsTopology
 
 
@@ -48,10 +47,8 @@ def _read_by_tasks(
     return tuple([TopicAssignment(topic, tuple(sorted(numbers))) for topic, numbers in sorted(read.items()) if numbers])
 
 
-def _owners(state: GroupState) -> Ownership:
+def _owners(state: GroupState, group: ModernGroup) -> Ownership:
     """Who reads what now. Any member may read any topic of the topology."""
-    group = state.modern.group
-    assert group is not None  # noqa: S101  # it has members
     parts = subtopologies_of(group.topology)
     topics = frozenset(topic for part in parts.values() for topic in part.read)
     named = topics if parts and not any(part.regexes for part in parts.values()) else None
@@ -65,13 +62,13 @@ def _owners(state: GroupState) -> Ownership:
 
 STREAMS_GROUPS: Final = TypeRules(
     group_type=STREAMS,
-    judge=judge,
+    broken=broken,
+    recompute=recompute,
     findings=find,
+    idle=idle,
     owners=_owners,
     named_target=_named_target,
-    moves=moves_of_target,
-    least_moves=least_moves,
-    balance=balance,
+    stable=STABLE,
     state=streams_state,
     subscribing=with_tasks,
     empty_counts=True,  # repartition topics often have partitions without any record, so without a commit

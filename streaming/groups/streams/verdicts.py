@@ -19,28 +19,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from assignors import (
-    Assignment,
     AssignorError,
-    Group,
-    LeaderWouldFail,
-    Subscription,
-    TooMuchWork,
-    from_topics,
-    imbalance,
-    imbalance_optimal,
-    optimal_moves,
 )
 from assignors.brokers import member_orders
-from assignors.streams import STREAMS_ERAS, StreamsGroup, StreamsMember, Subtopology, assign_tasks
-from streaming.groups.consumer.recompute import before_target
-from streaming.groups.context import Context, of_decision
-from streaming.groups.modern.group import DecidedTasks, ModernDecision, counts_in
-from streaming.groups.modern.rules import Names
+from assignors.streams import STREAMS_ERAS, StreamsGroup, StreamsMember, Subtopology
+from streaming.groups.context import Context
+from streaming.groups.modern.group import DecidedTasks, ModernDecision, counts_in, holders
+from streaming.groups.modern.recompute import first_that_gives, unknown_inputs
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import GroupState, counts_from
 from streaming.groups.streams.topology import SubtopologyTopics, each_task, subtopologies_of
 from streaming.groups.verdict_inputs import StreamsInputs
-from streaming.groups.verdicts import DRIFTED, IDENTICAL, INVARIANT, NOT_APPLICABLE, UNVERIFIED, Verdict
+from streaming.groups.verdicts import NOT_APPLICABLE, Verdict
 
 _NOT_RECORDED, _BY_TARGETS, _BY_OWNED = STREAMS_ERAS
 
@@ -49,28 +39,29 @@ _MOST_ORDERS = 16
 
 _REPLICAS = "num.standby.replicas"
 
+_DOUBT = "since Kafka 4.4 the assignor also goes by offsets that members report to the coordinator and no record has"
 
-def judge(state: GroupState, decision: ModernDecision, context: Context) -> Verdict:
-    """Judge one decision of a streams group at the round after it."""
-    broken = tuple(_broken(decision))
-    if broken:
-        return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
+
+def recompute(state: GroupState, decision: ModernDecision, context: Context) -> Verdict | str:
+    """Recompute the target of a streams group at the round after the decision; text if that is not possible."""
     if decision.tasks is not None and decision.tasks.is_ready is False and not counts_in(decision.targets.values()):
         return Verdict(NOT_APPLICABLE, "topics of the topology were missing or wrong, so no assignor gave tasks")
     asked = _asked_of(state, decision, context)
     if isinstance(asked, str):
-        return Verdict(UNVERIFIED, asked)
-    return _recompute(decision, *asked)
+        return asked
+    tasks, parts = asked
+    try:
+        size = f"{sum(part.tasks for part in parts):,} tasks"
+        return first_that_gives(decision, _candidates(decision, tasks, parts), size, _DOUBT)
+    except AssignorError as error:
+        return str(error)[:200]
 
 
-def _broken(decision: ModernDecision) -> Iterator[DriftedPartition]:
+def broken(_state: GroupState, decision: ModernDecision) -> Iterator[DriftedPartition]:
     """Tasks that no assignor gives in this way."""
     if not decision.exact or decision.tasks is None:
         return
-    active: dict[tuple[str, int], list[str]] = {}
-    for member_id, target in decision.targets.items():
-        for task in each_task(target):
-            active.setdefault(task, []).append(member_id)
+    active = holders(decision.targets)
     for (part, number), members in sorted(active.items()):
         if len(members) > 1:
             yield DriftedPartition(part, number, "doubly_assigned", None, tuple(members))
@@ -92,13 +83,11 @@ _Asked = tuple[DecidedTasks, tuple[Subtopology, ...]]
 
 def _asked_of(state: GroupState, decision: ModernDecision, context: Context) -> _Asked | str:
     """What is known of the assignor's input for the target of a decision, or why not enough is."""
-    tasks, parts = decision.tasks, subtopologies_of(decision.topology)
-    if tasks is None or tasks.before is None or decision.before is None or not decision.exact:
-        return "the previous target is not known: earlier records of the group may be missing"
-    if decision.undescribed:
-        return f"the log lacks records of member {decision.undescribed[0][:100]!r}"
-    if decision.group_epoch != decision.epoch:
-        return "members or the topology have changed since the epoch of the target"
+    tasks, parts, unknown = decision.tasks, subtopologies_of(decision.topology), unknown_inputs(decision)
+    if unknown is not None:
+        return unknown
+    if tasks is None:
+        return "an earlier release has not kept the group's standby tasks"
     if tasks.is_ready is False:
         return "topics of the topology were missing or wrong, and members have tasks"
     if not parts:
@@ -138,41 +127,29 @@ def _tasks_told(
     return shown
 
 
-def _recompute(decision: ModernDecision, tasks: DecidedTasks, parts: tuple[Subtopology, ...]) -> Verdict:
-    active, standby = from_topics(decision.targets), from_topics(tasks.standby)
-    tried: set[str] = set()
-    cannot: str | None = None
-    inputs: StreamsInputs | None = None
-    with of_decision():
-        for release in _eras(tasks):
-            try:
-                groups = list(_orders(decision, tasks, parts, release))
-            except AssignorError as error:
-                cannot = cannot or str(error)[:200]
-                continue
-            for group in groups:
-                try:
-                    fits = assign_tasks(group, release).fits(active, standby)
-                except LeaderWouldFail:
-                    continue
-                except TooMuchWork as error:
-                    count = sum(part.tasks for part in parts)
-                    size = f"{len(decision.members):,} members and {count:,} tasks"
-                    cannot = cannot or f"too large to recompute: with {size} {error.reason}"
-                    continue
-                except AssignorError as error:
-                    cannot = cannot or str(error)[:200]
-                    continue
-                given = StreamsInputs(group, release)
-                inputs = inputs or given
-                tried.add(release)
-                if fits:
-                    return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried), inputs=given)
-    reason = cannot or (
-        f"it fits none of {len(tried)} candidates; since Kafka 4.4 the assignor also goes by offsets that members "
-        "report to the coordinator and no record has"
-    )
-    return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
+def _candidates(
+    decision: ModernDecision, tasks: DecidedTasks, parts: tuple[Subtopology, ...]
+) -> Iterator[StreamsInputs]:
+    """What the assignor may have been given, members that share a hash bucket in every order, as far as is cheap."""
+    old = {new: before for before, new in decision.replaced}
+    replicas = tasks.settings.get(_REPLICAS, "0")
+    for release in _eras(tasks):
+        had, spare = decision.before or {}, tasks.before or {}
+        if release == _BY_OWNED:
+            had = {name: active for name, (active, _) in tasks.owned.items()}
+            spare = {name: standby for name, (_, standby) in tasks.owned.items()}
+        members = {}
+        for member in decision.members:
+            was = old.get(member.member_id, member.member_id)
+            members[member.member_id] = StreamsMember(
+                member.member_id, member.process_id or "", had.get(was, ()), spare.get(was, ())
+            )
+        group = StreamsGroup(tuple(members.values()), parts, int(replicas) if replicas.isdecimal() else 0)
+        yield StreamsInputs(group, release)
+        for order in member_orders(members, _MOST_ORDERS):
+            turned = tuple([members[name] for name in order])
+            if turned != group.members:
+                yield StreamsInputs(replace(group, members=turned), release)
 
 
 def _eras(tasks: DecidedTasks) -> tuple[str, ...]:
@@ -180,56 +157,3 @@ def _eras(tasks: DecidedTasks) -> tuple[str, ...]:
     if tasks.settings:
         return _BY_TARGETS, _BY_OWNED
     return (_NOT_RECORDED,)
-
-
-def _orders(
-    decision: ModernDecision, tasks: DecidedTasks, parts: tuple[Subtopology, ...], release: str
-) -> Iterator[StreamsGroup]:
-    """The assignor's input, with members that share a hash bucket in every order, as far as is cheap."""
-    had, spare = decision.before or {}, tasks.before or {}
-    if release == _BY_OWNED:
-        had = {name: active for name, (active, _) in tasks.owned.items()}
-        spare = {name: standby for name, (_, standby) in tasks.owned.items()}
-    old = {new: before for before, new in decision.replaced}
-    members = {}
-    for member in decision.members:
-        was = old.get(member.member_id, member.member_id)
-        members[member.member_id] = StreamsMember(
-            member.member_id, member.process_id or "", had.get(was, ()), spare.get(was, ())
-        )
-    replicas = tasks.settings.get(_REPLICAS, "0")
-    group = StreamsGroup(tuple(members.values()), parts, int(replicas) if replicas.isdecimal() else 0)
-    yield group
-    for order in member_orders(members, _MOST_ORDERS):
-        turned = tuple([members[name] for name in order])
-        if turned != group.members:
-            yield replace(group, members=turned)
-
-
-def balance(decision: ModernDecision, _names: Names) -> tuple[float | None, float | None]:
-    """Imbalance of the members' active tasks, and the lowest possible; each None if unknown, or nobody has any."""
-    if not decision.exact or decision.undescribed:
-        return None, None
-    uneven = imbalance([sum(len(numbers) for _, numbers in target) for target in decision.targets.values()])
-    group = _as_group(decision) if uneven is not None else None
-    return uneven, imbalance_optimal(group) if group is not None else None
-
-
-def least_moves(decision: ModernDecision, _names: Names) -> int | None:
-    """The fewest active tasks that had to move for an even assignment; None if unknown."""
-    before: Assignment | None = before_target(decision)
-    group = _as_group(decision) if before is not None else None
-    if before is None or group is None:
-        return None
-    return optimal_moves(before, group)
-
-
-def _as_group(decision: ModernDecision) -> Group | None:
-    """The group for the measures: any member can have any task; None if members are missing or have changed."""
-    if decision.became_empty or not decision.exact or decision.undescribed or decision.group_epoch != decision.epoch:
-        return None
-    counts = counts_in(decision.targets.values())
-    try:
-        return Group(tuple([Subscription(member.member_id, tuple(counts)) for member in decision.members]), counts)
-    except AssignorError:
-        return None
