@@ -17,9 +17,9 @@ from assignors.brokers.simple_balanced import balance_shares
 from assignors.brokers.uniform_heterogeneous import deal_and_balance
 from assignors.brokers.uniform_homogeneous import keep_and_fill
 from assignors.brokers.uniform_sticky import deal_and_move
-from assignors.context import spend
-from assignors.exceptions import CannotTell, UnknownLibrary, UnknownStrategy
-from assignors.strategy import JAVA, Library, Release, parse_library
+from assignors.eras import Eras, assign_as_of
+from assignors.exceptions import UnknownStrategy
+from assignors.strategy import Library
 
 _Recompute = Callable[[ServerGroup], Assignment]
 
@@ -37,10 +37,7 @@ def _uniform(of_equal: _Recompute, of_different: _Recompute) -> _Recompute:
     return recompute
 
 
-_Eras = dict[str, tuple[tuple[Release, _Recompute], ...]]
-"""By name the behaviours and the first release of each, the newest first."""
-
-_OF_CONSUMER_GROUPS: _Eras = {
+_OF_CONSUMER_GROUPS: dict[str, Eras[ServerGroup, Assignment]] = {
     "server-range": (
         ((3, 9), cut_ranges),
         ((3, 8), cut_ranges_keeping_the_target),
@@ -52,7 +49,7 @@ _OF_CONSUMER_GROUPS: _Eras = {
     ),
 }
 
-_OF_SHARE_GROUPS: _Eras = {
+_OF_SHARE_GROUPS: dict[str, Eras[ServerGroup, Assignment]] = {
     "server-simple": (
         ((4, 2), balance_shares),
         ((4, 1), hash_and_keep),
@@ -94,14 +91,4 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
     if eras is None:
         message = f"Server strategy {strategy!r} is not known: use one of {', '.join(known)}."
         raise UnknownStrategy(message)
-    broker = parse_library(release) if isinstance(release, str) else release or Library(JAVA)
-    if broker.name != JAVA:
-        message = f"{broker} is not a Kafka release: give one such as 4.0.1."
-        raise UnknownLibrary(message)
-    for since, recompute in eras:
-        if broker.release is None or broker.release >= since:
-            spend(group.least_work)
-            return recompute(group)
-    first = ".".join(map(str, eras[-1][0]))
-    reason = f"{strategy.removeprefix('server-')!r} of brokers before {first} is not recomputed"
-    raise CannotTell(reason)
+    return assign_as_of(eras, group, release, strategy.removeprefix("server-"))

@@ -35,7 +35,8 @@ def hash_and_keep(group: ServerGroup) -> Assignment:
     """The assignment of 4.1: a partition by the hash of the member's id, then the previous target, then in turn.
 
     Raises:
-        LeaderWouldFail: The class runs out of members.
+        LeaderWouldFail: The class runs out of members, because it counts previous partitions that may not be assigned
+            any more. No broker gets there: of a topic that exists, a group with members only ever initializes more.
         CannotTell: We cannot follow the order of a map.
     """
     if group.homogeneous:

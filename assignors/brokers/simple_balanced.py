@@ -28,7 +28,8 @@ def balance_shares(group: ServerGroup) -> Assignment:
     class: it only walks subscribed topics.
 
     Raises:
-        LeaderWouldFail: The class runs out of members that lack partitions.
+        LeaderWouldFail: The class runs out of members that lack partitions, on the same previous targets as that of 4.1
+            (`hash_and_keep`).
         CannotTell: We cannot follow the order of a map.
     """
     order = group.in_map_order()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from assignors.context import spend
-from assignors.exceptions import CannotTell, UnknownLibrary
-from assignors.strategy import JAVA, Library, Release, parse_library
+from assignors.eras import Eras, assign_as_of
+from assignors.strategy import Library
 from assignors.streams.model import StreamsGroup, TaskAssignment
 from assignors.streams.sticky import assign_since_4_2, assign_since_4_4
 from assignors.streams.sticky_of_4_1 import assign_of_4_1
 
-# The behaviours and the first release of each, the newest first.
-_ERAS: tuple[tuple[Release, Callable[[StreamsGroup], TaskAssignment]], ...] = (
+_ERAS: Eras[StreamsGroup, TaskAssignment] = (
     ((4, 4), assign_since_4_4),
     ((4, 2), assign_since_4_2),
     ((4, 1), assign_of_4_1),
@@ -40,13 +37,4 @@ def assign_tasks(group: StreamsGroup, release: Library | str | None = None) -> T
             limit (`assignors.context`).
         LeaderWouldFail: The assignor throws on this input, so it did not compute a target from it.
     """
-    broker = parse_library(release) if isinstance(release, str) else release or Library(JAVA)
-    if broker.name != JAVA:
-        message = f"{broker} is not a Kafka release: give one such as 4.3.1."
-        raise UnknownLibrary(message)
-    for since, recompute in _ERAS:
-        if broker.release is None or broker.release >= since:
-            spend(group.least_work)
-            return recompute(group)
-    reason = "streams groups exist since Kafka 4.1"
-    raise CannotTell(reason)
+    return assign_as_of(_ERAS, group, release, "sticky")

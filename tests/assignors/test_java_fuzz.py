@@ -12,7 +12,8 @@ import pytest
 
 from assignors import assign, same
 from tests.assignors.random_groups import random_group, random_racks
-from tests.oracle.java_assignors import RELEASES, Case, Thrown, ask_java
+from tests.oracle.java_assignors import RELEASES, Case, ask_java
+from tests.oracle.java_runner import Thrown
 
 pytestmark = pytest.mark.java
 

@@ -15,7 +15,8 @@ from assignors import Assignment, CannotTell, LeaderWouldFail, assign, same
 from assignors.clients.sticky.balance import NEVER_ENDS
 from tests.assignors.random_groups import random_group
 from tests.assignors.sticky_chains import chain
-from tests.oracle.java_assignors import STICKY_RELEASES, Case, Thrown, ask_java
+from tests.oracle.java_assignors import STICKY_RELEASES, Case, ask_java
+from tests.oracle.java_runner import Thrown
 
 pytestmark = pytest.mark.java
 

@@ -1,9 +1,5 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Constructor;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -24,8 +20,7 @@ import org.apache.kafka.common.TopicPartition;
  * Runs Kafka's own client assignors, one case per line in, one answer per line out, in order.
  *
  * Runs on the class path of one kafka-clients release (2.4 or newer); compiled once for all of them (java_classes.py).
- * Every text is "x" and the hex of its UTF-16 code units, so that separators cannot occur in it; "x" is an empty
- * text and "-" is null. A line is
+ * Texts are those of Lines.java. A line is
  *
  *   strategy TAB topics TAB members
  *   topics:   topic ":" count [":" racks of partition 0 "," racks of partition 1 ...], joined by ";"; racks by "+"
@@ -33,33 +28,28 @@ import org.apache.kafka.common.TopicPartition;
  *             order; topics by ","; owned as topic "=" partition by ","; generation a number or "-"; user data hex
  *
  * An answer is id ":" topic "=" partition "," ... joined by ";", in the order of the assignor's lists (members in
- * the order of the line), or "!" and the exception. A fresh assignor for each case, because some have state.
+ * the order of the line), or "!" exception ":" message. A fresh assignor for each case, because some have state.
  */
 public final class AssignorRunner {
     private static final Constructor<Subscription> WITH_GENERATION = withGeneration();
 
     public static void main(String[] arguments) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            String answer;
+        Lines.answer(fields -> {
             try {
-                answer = answer(line.split("\t", -1));
-            } catch (Exception failed) {
-                answer = "!" + failed.getClass().getName();
+                return answer(fields);
+            } catch (Exception thrown) {
+                return Lines.thrown(thrown);
             }
-            out.println(answer);
-        }
-        out.flush();
+        });
     }
 
     private static String answer(String[] fields) throws Exception {
         ConsumerPartitionAssignor assignor = assignor(fields[0]);
         List<String> order = new ArrayList<>();
         Map<String, Subscription> subscriptions = new HashMap<>();
-        for (String member : split(fields[2], ";")) {
+        for (String member : Lines.split(fields[2], ";")) {
             String[] parts = member.split(":", -1);
-            String id = text(parts[0]);
+            String id = Lines.text(parts[0]);
             order.add(id);
             subscriptions.put(id, subscription(parts));
         }
@@ -67,10 +57,10 @@ public final class AssignorRunner {
             assignor.assign(cluster(fields[1]), new GroupSubscription(subscriptions)).groupAssignment();
         StringBuilder answer = new StringBuilder();
         for (String id : order) {
-            answer.append(answer.length() == 0 ? "" : ";").append(hex(id)).append(":");
+            answer.append(answer.length() == 0 ? "" : ";").append(Lines.hex(id)).append(":");
             String comma = "";
             for (TopicPartition partition : result.get(id).partitions()) {
-                answer.append(comma).append(hex(partition.topic())).append("=").append(partition.partition());
+                answer.append(comma).append(Lines.hex(partition.topic())).append("=").append(partition.partition());
                 comma = ",";
             }
         }
@@ -91,40 +81,40 @@ public final class AssignorRunner {
 
     private static Subscription subscription(String[] parts) throws Exception {
         List<String> topics = new ArrayList<>();
-        for (String topic : split(parts[3], ",")) {
-            topics.add(text(topic));
+        for (String topic : Lines.split(parts[3], ",")) {
+            topics.add(Lines.text(topic));
         }
         List<TopicPartition> owned = new ArrayList<>();
-        for (String pair : split(parts[4], ",")) {
+        for (String pair : Lines.split(parts[4], ",")) {
             String[] both = pair.split("=", -1);
-            owned.add(new TopicPartition(text(both[0]), Integer.parseInt(both[1])));
+            owned.add(new TopicPartition(Lines.text(both[0]), Integer.parseInt(both[1])));
         }
         ByteBuffer userData = parts[6].equals("-") ? null : ByteBuffer.wrap(HexFormat.of().parseHex(parts[6]));
         int generation = parts[5].equals("-") ? -1 : Integer.parseInt(parts[5]);
-        Optional<String> rack = Optional.ofNullable(text(parts[2]));
+        Optional<String> rack = Optional.ofNullable(Lines.text(parts[2]));
         Subscription made = WITH_GENERATION == null
             ? new Subscription(topics, userData, owned)
             : WITH_GENERATION.newInstance(topics, userData, owned, generation, rack);
-        made.setGroupInstanceId(Optional.ofNullable(text(parts[1])));
+        made.setGroupInstanceId(Optional.ofNullable(Lines.text(parts[1])));
         return made;
     }
 
     private static Cluster cluster(String field) {
         Map<String, Node> nodes = new HashMap<>();
         List<PartitionInfo> infos = new ArrayList<>();
-        for (String topic : split(field, ";")) {
+        for (String topic : Lines.split(field, ";")) {
             String[] parts = topic.split(":", -1);
             int count = Integer.parseInt(parts[1]);
             String[] racks = parts.length > 2 ? parts[2].split(",", -1) : null;
             for (int partition = 0; partition < count; partition++) {
                 Node[] replicas = {};
                 if (racks != null) {
-                    replicas = split(racks[partition], "\\+").stream()
-                        .map(rack -> nodes.computeIfAbsent(rack, r -> new Node(nodes.size(), "h", 1, text(r))))
+                    replicas = Lines.split(racks[partition], "\\+").stream()
+                        .map(rack -> nodes.computeIfAbsent(rack, r -> new Node(nodes.size(), "h", 1, Lines.text(r))))
                         .toArray(Node[]::new);
                 }
                 // No leader: release 2.4 looks an unknown one up and throws.
-                infos.add(new PartitionInfo(text(parts[0]), partition, null, replicas, replicas));
+                infos.add(new PartitionInfo(Lines.text(parts[0]), partition, null, replicas, replicas));
             }
         }
         return new Cluster("c", nodes.values(), infos, Collections.emptySet(), Collections.emptySet());
@@ -138,20 +128,5 @@ public final class AssignorRunner {
             }
         }
         return null;
-    }
-
-    private static List<String> split(String joined, String separator) {
-        return joined.isEmpty() ? List.of() : List.of(joined.split(separator, -1));
-    }
-
-    private static String text(String hex) {
-        if (hex.equals("-")) {
-            return null;
-        }
-        return new String(HexFormat.of().parseHex(hex.substring(1)), StandardCharsets.UTF_16BE);
-    }
-
-    private static String hex(String text) {
-        return "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
     }
 }

@@ -1,17 +1,12 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -33,8 +28,8 @@ import org.apache.kafka.connect.util.ConnectorTaskId;
 /**
  * Runs the assignors and the protocol classes of Kafka Connect, one case per line in, one answer per line out.
  *
- * Runs on the class path of one connect-runtime release (3.4 or newer). Names are "x" and the hex of their UTF-16 code
- * units; a unit is name "/" number, -1 for the connector itself; units are joined by "+".
+ * Runs on the class path of one connect-runtime release (3.4 or newer). Names are texts of Lines.java; a unit
+ * is name "/" number, -1 for the connector itself; units are joined by "+".
  *
  *   deal TAB chain TAB now TAB max delay TAB led before (0, 1) TAB generation TAB connectors TAB workers
  *     connectors: name ":" tasks by ","; workers: id "=" units by ","; the chain's leader is made at its first line
@@ -52,17 +47,7 @@ public final class ConnectAssignorRunner {
     private static long now;
 
     public static void main(String[] arguments) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            if (line.isEmpty()) {
-                out.println();
-                out.flush();
-                continue;
-            }
-            out.println(answer(line.split("\t", -1)));
-        }
-        out.flush();
+        Lines.answer(ConnectAssignorRunner::answer);
     }
 
     private static String answer(String[] fields) throws Exception {
@@ -73,17 +58,17 @@ public final class ConnectAssignorRunner {
                 return eager(fields);
             case "state":
                 short version = Short.parseShort(fields[1]);
-                String url = text(fields[2]);
+                String url = Lines.text(fields[2]);
                 long offset = Long.parseLong(fields[3]);
                 if (version == 0) {
-                    return hex(ConnectProtocol.serializeMetadata(new ConnectProtocol.WorkerState(url, offset)));
+                    return Lines.hex(ConnectProtocol.serializeMetadata(new ConnectProtocol.WorkerState(url, offset)));
                 }
                 ExtendedAssignment last = fields[4].equals("-") ? null : assignment(fields[4]);
                 ExtendedWorkerState state = new ExtendedWorkerState(url, offset, last);
-                return hex(IncrementalCooperativeConnectProtocol.serializeMetadata(state, version == 2));
+                return Lines.hex(IncrementalCooperativeConnectProtocol.serializeMetadata(state, version == 2));
             default:
                 ExtendedAssignment made = assignment(fields[1]);
-                return hex(made.version() == 0
+                return Lines.hex(made.version() == 0
                     ? ConnectProtocol.serializeAssignment(made)
                     : IncrementalCooperativeConnectProtocol.serializeAssignment(made, made.version() == 2));
         }
@@ -102,9 +87,9 @@ public final class ConnectAssignorRunner {
         int completed = fields[4].equals("1") ? GENERATIONS.getOrDefault(chain, -1) : -2;
         GENERATIONS.put(chain, generation);
         Map<String, ConnectorsAndTasks> workers = new HashMap<>();
-        for (String worker : split(fields[7], ",")) {
+        for (String worker : Lines.split(fields[7], ",")) {
             String[] parts = worker.split("=", -1);
-            workers.put(text(parts[0]), builder(parts[1]).build());
+            workers.put(Lines.text(parts[0]), builder(parts[1]).build());
         }
         List<String> names = new ArrayList<>(workers.keySet());
         Method method = IncrementalCooperativeAssignor.class.getDeclaredMethod(
@@ -117,7 +102,7 @@ public final class ConnectAssignorRunner {
         answer.append(delay.getInt(leader)).append('\t');
         String separator = "";
         for (String name : names) {
-            answer.append(separator).append(named(name)).append('=');
+            answer.append(separator).append(Lines.hex(name)).append('=');
             answer.append(units(of(dealt, "newlyAssignedConnectors", name), of(dealt, "newlyAssignedTasks", name)));
             answer.append('|');
             answer.append(units(of(dealt, "newlyRevokedConnectors", name), of(dealt, "newlyRevokedTasks", name)));
@@ -143,11 +128,11 @@ public final class ConnectAssignorRunner {
         snapshot.invoke(coordinator, configured(fields[1]));
         List<JoinGroupResponseMember> members = new ArrayList<>();
         List<String> names = new ArrayList<>();
-        for (String worker : split(fields[2], ",")) {
-            names.add(text(worker));
+        for (String worker : Lines.split(fields[2], ",")) {
+            names.add(Lines.text(worker));
             byte[] bytes = IncrementalCooperativeConnectProtocol
                 .serializeMetadata(new ExtendedWorkerState("http://w", 0, null), false).array();
-            members.add(new JoinGroupResponseMember().setMemberId(text(worker)).setMetadata(bytes));
+            members.add(new JoinGroupResponseMember().setMemberId(Lines.text(worker)).setMetadata(bytes));
         }
         Map<?, ?> given = null;
         for (Method method : EagerAssignor.class.getMethods()) {
@@ -163,7 +148,7 @@ public final class ConnectAssignorRunner {
         String separator = "";
         for (String name : names) {
             ConnectProtocol.Assignment of = ConnectProtocol.deserializeAssignment((ByteBuffer) given.get(name));
-            answer.append(separator).append(named(name)).append('=').append(units(of.connectors(), of.tasks()));
+            answer.append(separator).append(Lines.hex(name)).append('=').append(units(of.connectors(), of.tasks()));
             separator = ",";
         }
         return answer.toString();
@@ -172,10 +157,10 @@ public final class ConnectAssignorRunner {
     private static ClusterConfigState configured(String text) throws Exception {
         Map<String, Integer> counts = new LinkedHashMap<>();
         Map<String, Map<String, String>> configs = new LinkedHashMap<>();
-        for (String connector : split(text, ",")) {
+        for (String connector : Lines.split(text, ",")) {
             String[] parts = connector.split(":", -1);
-            counts.put(text(parts[0]), Integer.parseInt(parts[1]));
-            configs.put(text(parts[0]), new HashMap<>());
+            counts.put(Lines.text(parts[0]), Integer.parseInt(parts[1]));
+            configs.put(Lines.text(parts[0]), new HashMap<>());
         }
         for (Constructor<?> constructor : ClusterConfigState.class.getConstructors()) {
             Class<?>[] types = constructor.getParameterTypes();
@@ -201,21 +186,21 @@ public final class ConnectAssignorRunner {
         String[] parts = line.split(";", -1);
         ConnectorsAndTasks units = builder(parts[5]).build();
         ConnectorsAndTasks revoked = builder(parts[6]).build();
-        return new ExtendedAssignment(Short.parseShort(parts[0]), Short.parseShort(parts[1]), text(parts[2]),
-            text(parts[3]), Long.parseLong(parts[4]), units.connectors(), units.tasks(), revoked.connectors(),
+        return new ExtendedAssignment(Short.parseShort(parts[0]), Short.parseShort(parts[1]), Lines.text(parts[2]),
+            Lines.text(parts[3]), Long.parseLong(parts[4]), units.connectors(), units.tasks(), revoked.connectors(),
             revoked.tasks(), Integer.parseInt(parts[7]));
     }
 
     private static ConnectorsAndTasks.Builder builder(String text) {
         List<String> connectors = new ArrayList<>();
         List<ConnectorTaskId> tasks = new ArrayList<>();
-        for (String unit : split(text, "\\+")) {
+        for (String unit : Lines.split(text, "\\+")) {
             String[] parts = unit.split("/", -1);
             int number = Integer.parseInt(parts[1]);
             if (number < 0) {
-                connectors.add(text(parts[0]));
+                connectors.add(Lines.text(parts[0]));
             } else {
-                tasks.add(new ConnectorTaskId(text(parts[0]), number));
+                tasks.add(new ConnectorTaskId(Lines.text(parts[0]), number));
             }
         }
         return new ConnectorsAndTasks.Builder().with(connectors, tasks);
@@ -223,26 +208,8 @@ public final class ConnectAssignorRunner {
 
     private static String units(Collection<?> connectors, Collection<?> tasks) {
         List<String> found = new ArrayList<>();
-        connectors.forEach(connector -> found.add(named((String) connector) + "/-1"));
-        tasks.forEach(task -> found.add(named(((ConnectorTaskId) task).connector()) + "/" + ((ConnectorTaskId) task).task()));
+        connectors.forEach(connector -> found.add(Lines.hex((String) connector) + "/-1"));
+        tasks.forEach(task -> found.add(Lines.hex(((ConnectorTaskId) task).connector()) + "/" + ((ConnectorTaskId) task).task()));
         return String.join("+", found);
-    }
-
-    private static String[] split(String text, String separator) {
-        return text.isEmpty() ? new String[0] : text.split(separator, -1);
-    }
-
-    private static String text(String hexed) {
-        return new String(HexFormat.of().parseHex(hexed.substring(1)), StandardCharsets.UTF_16BE);
-    }
-
-    private static String named(String text) {
-        return "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
-    }
-
-    private static String hex(ByteBuffer buffer) {
-        byte[] bytes = new byte[buffer.remaining()];
-        buffer.get(bytes);
-        return HexFormat.of().formatHex(bytes);
     }
 }

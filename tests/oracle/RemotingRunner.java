@@ -1,6 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -18,8 +15,7 @@ import org.apache.rocketmq.remoting.protocol.SerializeType;
 /**
  * Writes and reads frames with RocketMQ's own classes, one case per line in, one answer per line out, in order.
  *
- * An empty line is answered with an empty line after the output is flushed.
- * Every text is "x" and the hex of its UTF-16 code units; "-" is null. A line is one of
+ * Texts are those of Lines.java. A line is one of
  *
  *   E TAB type TAB code TAB language TAB version TAB opaque TAB flag TAB remark TAB fields TAB body
  *       type:  JSON or ROCKETMQ; fields:  name ":" value, joined by ";", or "-"; body:  hex, or "-"
@@ -32,29 +28,11 @@ import org.apache.rocketmq.remoting.protocol.SerializeType;
  */
 public final class RemotingRunner {
     public static void main(String[] arguments) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
-        // (5.x logs to standard output what it cannot decode.)
-        System.setOut(new PrintStream(java.io.OutputStream.nullOutputStream()));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            if (line.isEmpty()) {
-                out.println();
-                out.flush();
-                continue;
-            }
-            String[] fields = line.split("\t", -1);
-            switch (fields[0]) {
-                case "E":
-                    out.println(encoded(fields));
-                    break;
-                case "D":
-                    out.println(decoded(fields[1]));
-                    break;
-                default:
-                    out.println(body(fields));
-            }
-        }
-        out.flush();
+        Lines.answer(fields -> switch (fields[0]) {
+            case "E" -> encoded(fields);
+            case "D" -> decoded(fields[1]);
+            default -> body(fields);
+        });
     }
 
     private static String encoded(String[] fields) {
@@ -64,22 +42,19 @@ public final class RemotingRunner {
         command.setVersion(Integer.parseInt(fields[4]));
         command.setOpaque(Integer.parseInt(fields[5]));
         command.setFlag(Integer.parseInt(fields[6]));
-        command.setRemark(text(fields[7]));
+        command.setRemark(Lines.text(fields[7]));
         if (!fields[8].equals("-")) {
             HashMap<String, String> extFields = new HashMap<>();
-            for (String pair : fields[8].isEmpty() ? new String[0] : fields[8].split(";")) {
+            for (String pair : Lines.split(fields[8], ";")) {
                 String[] parts = pair.split(":");
-                extFields.put(text(parts[0]), text(parts[1]));
+                extFields.put(Lines.text(parts[0]), Lines.text(parts[1]));
             }
             command.setExtFields(extFields);
         }
         if (!fields[9].equals("-")) {
             command.setBody(HexFormat.of().parseHex(fields[9]));
         }
-        ByteBuffer written = command.encode();
-        byte[] bytes = new byte[written.remaining()];
-        written.get(bytes);
-        return HexFormat.of().formatHex(bytes);
+        return Lines.hex(command.encode());
     }
 
     private static String decoded(String frame) {
@@ -90,7 +65,7 @@ public final class RemotingRunner {
             List<String> fields = new ArrayList<>();
             if (command.getExtFields() != null) {
                 for (Map.Entry<String, String> entry : new TreeMap<>(command.getExtFields()).entrySet()) {
-                    fields.add(hex(entry.getKey()) + ":" + hex(entry.getValue()));
+                    fields.add(Lines.hex(entry.getKey()) + ":" + Lines.hex(entry.getValue()));
                 }
             }
             return String.join("\t",
@@ -100,7 +75,7 @@ public final class RemotingRunner {
                 String.valueOf(command.getVersion()),
                 String.valueOf(command.getOpaque()),
                 String.valueOf(command.getFlag()),
-                hex(command.getRemark()),
+                Lines.hex(command.getRemark()),
                 command.getExtFields() == null ? "-" : String.join(";", fields),
                 command.getBody() == null ? "-" : HexFormat.of().formatHex(command.getBody()));
         } catch (Exception thrown) {
@@ -110,27 +85,19 @@ public final class RemotingRunner {
 
     private static String body(String[] fields) {
         Map<MessageQueue, Map<String, Long>> byQueue = new HashMap<>();
-        for (String queue : fields[1].isEmpty() ? new String[0] : fields[1].split(";")) {
+        for (String queue : Lines.split(fields[1], ";")) {
             String[] parts = queue.split(":");
             Map<String, Long> value = new HashMap<>();
             value.put("maxOffset", 7L);
-            byQueue.put(new MessageQueue(text(parts[0]), text(parts[1]), Integer.parseInt(parts[2])), value);
+            byQueue.put(new MessageQueue(Lines.text(parts[0]), Lines.text(parts[1]), Integer.parseInt(parts[2])), value);
         }
         Map<Integer, String> byNumber = new HashMap<>();
-        for (String number : fields[2].isEmpty() ? new String[0] : fields[2].split(";")) {
+        for (String number : Lines.split(fields[2], ";")) {
             byNumber.put(Integer.parseInt(number), "a:{" + number + ":\"");
         }
         Map<String, Object> both = new HashMap<>();
         both.put("offsetTable", byQueue);
         both.put("brokerAddrs", byNumber);
         return HexFormat.of().formatHex(RemotingSerializable.toJson(both, false).getBytes(StandardCharsets.UTF_8));
-    }
-
-    private static String text(String hex) {
-        return hex.equals("-") ? null : new String(HexFormat.of().parseHex(hex.substring(1)), StandardCharsets.UTF_16BE);
-    }
-
-    private static String hex(String text) {
-        return text == null ? "-" : "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
     }
 }

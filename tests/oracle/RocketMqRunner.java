@@ -1,12 +1,6 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
-import java.util.HexFormat;
 import java.util.List;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMachineRoomNearby;
@@ -21,8 +15,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * Runs RocketMQ's own allocation strategies, one case per line in, one answer per line out, in order.
  *
  * Runs on the class path of one rocketmq-client release.
- * An empty line is answered with an empty line after the output is flushed.
- * Every text is "x" and the hex of its UTF-16 code units; "-" is null. A line is
+ * Texts are those of Lines.java. A line is
  *
  *   strategy TAB presort TAB virtual nodes TAB config list TAB rooms TAB separator TAB queues TAB clients TAB callers
  *   strategy:  the expected getName(); presort: 1 to sort queues and clients like RebalanceImpl
@@ -34,17 +27,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  */
 public final class RocketMqRunner {
     public static void main(String[] arguments) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            if (line.isEmpty()) {
-                out.println();
-                out.flush();
-                continue;
-            }
-            out.println(answer(line.split("\t", -1)));
-        }
-        out.flush();
+        Lines.answer(RocketMqRunner::answer);
     }
 
     private static String answer(String[] fields) {
@@ -65,7 +48,7 @@ public final class RocketMqRunner {
                 answer = written(strategy.allocate("group", caller, queues, clients));
             } catch (Exception thrown) {
                 String message = thrown instanceof NullPointerException ? "" : thrown.getMessage();
-                answer = "!" + thrown.getClass().getSimpleName() + ":" + hex(message);
+                answer = "!" + thrown.getClass().getSimpleName() + ":" + Lines.hex(message);
             }
             answers.add(answer);
         }
@@ -91,7 +74,7 @@ public final class RocketMqRunner {
                 room.setConsumeridcs(fields[4].equals("-") ? null : new HashSet<>(texts(fields[4])));
                 return room;
             default:
-                String separator = text(fields[5]);
+                String separator = Lines.text(fields[5]);
                 return new AllocateMachineRoomNearby(
                     strategy(name.substring("MACHINE_ROOM_NEARBY-".length()), fields),
                     new AllocateMachineRoomNearby.MachineRoomResolver() {
@@ -119,8 +102,8 @@ public final class RocketMqRunner {
         }
         StringBuilder joined = new StringBuilder();
         for (MessageQueue queue : queues) {
-            joined.append(joined.length() == 0 ? "" : ";").append(hex(queue.getTopic())).append(":")
-                .append(hex(queue.getBrokerName())).append(":").append(queue.getQueueId());
+            joined.append(joined.length() == 0 ? "" : ";").append(Lines.hex(queue.getTopic())).append(":")
+                .append(Lines.hex(queue.getBrokerName())).append(":").append(queue.getQueueId());
         }
         return joined.toString();
     }
@@ -130,30 +113,18 @@ public final class RocketMqRunner {
             return null;
         }
         List<MessageQueue> queues = new ArrayList<>();
-        for (String queue : split(joined)) {
+        for (String queue : Lines.split(joined, ";")) {
             String[] parts = queue.split(":", -1);
-            queues.add(new MessageQueue(text(parts[0]), text(parts[1]), Integer.parseInt(parts[2])));
+            queues.add(new MessageQueue(Lines.text(parts[0]), Lines.text(parts[1]), Integer.parseInt(parts[2])));
         }
         return queues;
     }
 
     private static List<String> texts(String joined) {
         List<String> texts = new ArrayList<>();
-        for (String text : split(joined)) {
-            texts.add(text(text));
+        for (String text : Lines.split(joined, ";")) {
+            texts.add(Lines.text(text));
         }
         return texts;
-    }
-
-    private static List<String> split(String joined) {
-        return joined.isEmpty() ? List.of() : Arrays.asList(joined.split(";", -1));
-    }
-
-    private static String text(String hex) {
-        return hex.equals("-") ? null : new String(HexFormat.of().parseHex(hex.substring(1)), StandardCharsets.UTF_16BE);
-    }
-
-    private static String hex(String text) {
-        return "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
     }
 }

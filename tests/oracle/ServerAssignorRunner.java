@@ -1,13 +1,8 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Constructor;
-import java.nio.charset.StandardCharsets;
 import java.util.AbstractSet;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.HexFormat;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -31,9 +26,7 @@ import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
  * Runs the assignors of Kafka's brokers (KIP-848, KIP-932), one case per line in, one answer per line out, in order.
  *
  * Runs on the class path of one kafka-group-coordinator release (3.8 or newer); compiled once for all of them
- * (java_classes.py). An empty line is answered with an empty line after the output is flushed, so that answers can
- * become part of the next cases.
- * Names are "x" and the hex of their UTF-16 code units, "-" is null, topic ids are as Kafka prints them. A line is
+ * (java_classes.py). Names are texts of Lines.java, topic ids are as Kafka prints them. A line is
  *
  *   strategy TAB topics TAB members
  *   topics:   name ":" id ":" count ":" initialized of existing topics, joined by ";"; initialized is "-" for all
@@ -51,34 +44,23 @@ public final class ServerAssignorRunner {
     private static final Constructor<?> SPEC = constructor("GroupSpecImpl");
 
     public static void main(String[] arguments) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            if (line.isEmpty()) {
-                out.println();
-                out.flush();
-                continue;
-            }
-            String answer;
+        Lines.answer(fields -> {
             try {
-                answer = answer(line.split("\t", -1));
+                return answer(fields);
             } catch (Exception thrown) {
-                String message = thrown.getMessage() == null ? "" : thrown.getMessage();
-                answer = "!" + thrown.getClass().getSimpleName() + ":" + hex(message);
+                return Lines.thrown(thrown);
             }
-            out.println(answer);
-        }
-        out.flush();
+        });
     }
 
     private static String answer(String[] fields) throws Exception {
         Map<String, Uuid> ids = new LinkedHashMap<>();
         Map<Uuid, Integer> counts = new HashMap<>();
         Map<Uuid, Set<Integer>> assignable = new HashMap<>();
-        for (String topic : split(fields[1], ";")) {
+        for (String topic : Lines.split(fields[1], ";")) {
             String[] parts = topic.split(":", -1);
             Uuid id = Uuid.fromString(parts[1]);
-            ids.put(text(parts[0]), id);
+            ids.put(Lines.text(parts[0]), id);
             counts.put(id, Integer.parseInt(parts[2]));
             assignable.put(id, parts[3].equals("-")
                 ? IntStream.range(0, Integer.parseInt(parts[2])).boxed().collect(Collectors.toSet())
@@ -87,19 +69,19 @@ public final class ServerAssignorRunner {
         Map<String, Object> members = new HashMap<>();
         Map<String, Integer> subscribers = new HashMap<>();
         Map<Uuid, Map<Integer, String>> inverted = new HashMap<>();
-        for (String member : split(fields[2], ";")) {
+        for (String member : Lines.split(fields[2], ";")) {
             String[] parts = member.split(":", -1);
-            String id = text(parts[0]);
+            String id = Lines.text(parts[0]);
             Set<String> names = new LinkedHashSet<>();
-            for (String name : split(parts[2], ",")) {
-                names.add(text(name));
+            for (String name : Lines.split(parts[2], ",")) {
+                names.add(Lines.text(name));
             }
             names.forEach(name -> subscribers.merge(name, 1, Integer::sum));
-            Map<Uuid, Set<Integer>> target = split(parts[3], ",").stream().map(entry -> entry.split("=", -1)).collect(
+            Map<Uuid, Set<Integer>> target = Lines.split(parts[3], ",").stream().map(entry -> entry.split("=", -1)).collect(
                 Collectors.toMap(both -> Uuid.fromString(both[0]), both -> new HashSet<>(numbers(both[1]))));
             target.forEach((topic, partitions) -> partitions.forEach(partition ->
                 inverted.computeIfAbsent(topic, __ -> new HashMap<>()).put(partition, id)));
-            members.put(id, member(Optional.ofNullable(text(parts[1])), new Subscribed(names, ids), ASSIGNMENT.newInstance(target)));
+            members.put(id, member(Optional.ofNullable(Lines.text(parts[1])), new Subscribed(names, ids), ASSIGNMENT.newInstance(target)));
         }
         SubscriptionType type = subscribers.values().stream().allMatch(count -> count == members.size())
             ? SubscriptionType.HOMOGENEOUS
@@ -123,7 +105,7 @@ public final class ServerAssignorRunner {
         GroupAssignment result = assignor(fields[0]).assign(spec, describer);
         StringBuilder answer = new StringBuilder();
         for (Map.Entry<String, MemberAssignment> member : result.members().entrySet()) {
-            answer.append(answer.length() == 0 ? "" : ";").append(hex(member.getKey())).append(":");
+            answer.append(answer.length() == 0 ? "" : ";").append(Lines.hex(member.getKey())).append(":");
             String comma = "";
             for (Map.Entry<Uuid, Set<Integer>> topic : member.getValue().partitions().entrySet()) {
                 answer.append(comma).append(topic.getKey()).append("=")
@@ -198,17 +180,5 @@ public final class ServerAssignorRunner {
             numbers.add(Integer.parseInt(number));
         }
         return numbers;
-    }
-
-    private static List<String> split(String joined, String separator) {
-        return joined.isEmpty() ? List.of() : List.of(joined.split(separator, -1));
-    }
-
-    private static String text(String hex) {
-        return hex.equals("-") ? null : new String(HexFormat.of().parseHex(hex.substring(1)), StandardCharsets.UTF_16BE);
-    }
-
-    private static String hex(String text) {
-        return "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
     }
 }

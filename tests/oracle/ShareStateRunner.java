@@ -1,11 +1,5 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Method;
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.protocol.ApiMessage;
@@ -27,17 +21,10 @@ public final class ShareStateRunner {
     public static void main(String[] arguments) throws Exception {
         Method merge = ShareCoordinatorShard.class.getDeclaredMethod("merge", ShareGroupOffset.class, ShareUpdateValue.class);
         merge.setAccessible(true);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            if (line.isEmpty()) {
-                out.println();
-                out.flush();
-                continue;
-            }
+        Lines.answer(fields -> {
             List<String> written = new ArrayList<>();
             ShareGroupOffset state = null;
-            for (String record : line.split(";")) {
+            for (String record : fields[0].split(";")) {
                 String[] parts = record.split("\\|", -1);
                 long start = Long.parseLong(parts[1]);
                 int complete = Integer.parseInt(parts[2]);
@@ -60,9 +47,8 @@ public final class ShareStateRunner {
                 }
             }
             String kept = state.stateBatches().stream().map(ShareStateRunner::text).collect(Collectors.joining("/"));
-            out.println(String.join(",", written) + " " + state.startOffset() + "|" + state.deliveryCompleteCount() + "|" + kept);
-        }
-        out.flush();
+            return String.join(",", written) + " " + state.startOffset() + "|" + state.deliveryCompleteCount() + "|" + kept;
+        });
     }
 
     private static List<long[]> batches(String text) {
@@ -79,9 +65,6 @@ public final class ShareStateRunner {
     }
 
     private static String hex(ApiMessage value) {
-        ByteBuffer buffer = MessageUtil.toVersionPrefixedByteBuffer((short) 0, value);
-        byte[] bytes = new byte[buffer.remaining()];
-        buffer.get(bytes);
-        return HexFormat.of().formatHex(bytes);
+        return Lines.hex(MessageUtil.toVersionPrefixedByteBuffer((short) 0, value));
     }
 }

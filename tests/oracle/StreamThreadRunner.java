@@ -1,11 +1,6 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,40 +16,31 @@ import org.apache.kafka.streams.state.HostInfo;
 /**
  * Encodes what threads of Kafka Streams and their leader put into user data, one case per line in, one answer per line out.
  *
- * Runs on the class path of Kafka Streams; an empty line is answered with an empty line after the output is flushed. A
- * line has a version, a process id, an endpoint, tags (key "=" value by ","), offset sums (task "=" sum by ","), active
+ * Runs on the class path of Kafka Streams. A line has a version, a process id, an endpoint, tags (key "=" value by ","), offset sums (task "=" sum by ","), active
  * tasks by ",", standby tasks by ",", hosts by ",", an error and the time of the next rebalance, with TABs between them. A
  * task is subtopology "_" partition, with a named topology and "__" before it where it has one; its partitions are those
  * of a topic "t" and its subtopology. An answer is the hex of both values.
  */
 public final class StreamThreadRunner {
     public static void main(String[] arguments) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            out.println(line.isEmpty() ? "" : answer(line.split("\t", -1)));
-            if (line.isEmpty()) {
-                out.flush();
-            }
-        }
-        out.flush();
+        Lines.answer(StreamThreadRunner::answer);
     }
 
     private static String answer(String[] fields) {
         int version = Integer.parseInt(fields[0]);
         Map<String, String> tags = new LinkedHashMap<>();
-        split(fields[3]).forEach(tag -> tags.put(tag.split("=")[0], tag.split("=")[1]));
+        Lines.split(fields[3], ",").forEach(tag -> tags.put(tag.split("=")[0], tag.split("=")[1]));
         Map<TaskId, Long> sums = new LinkedHashMap<>();
-        split(fields[4]).forEach(sum -> sums.put(task(sum.split("=")[0]), Long.parseLong(sum.split("=")[1])));
+        Lines.split(fields[4], ",").forEach(sum -> sums.put(task(sum.split("=")[0]), Long.parseLong(sum.split("=")[1])));
         SubscriptionInfo subscription = new SubscriptionInfo(
             version, version < 3 ? -1 : 11, new ProcessId(UUID.fromString(fields[1])), fields[2].isEmpty() ? null : fields[2], sums,
             (byte) 7, version < 9 ? 0 : Integer.parseInt(fields[8]), tags);
         List<TaskId> active = new ArrayList<>();
-        split(fields[5]).forEach(task -> active.add(task(task)));
+        Lines.split(fields[5], ",").forEach(task -> active.add(task(task)));
         Map<TaskId, Set<TopicPartition>> standby = new LinkedHashMap<>();
-        split(fields[6]).forEach(task -> standby.put(task(task), partitions(List.of(task(task)))));
+        Lines.split(fields[6], ",").forEach(task -> standby.put(task(task), partitions(List.of(task(task)))));
         Map<HostInfo, Set<TopicPartition>> hosts = new LinkedHashMap<>();
-        split(fields[7]).forEach(host -> hosts.put(new HostInfo(host, 8080), partitions(active)));
+        Lines.split(fields[7], ",").forEach(host -> hosts.put(new HostInfo(host, 8080), partitions(active)));
         AssignmentInfo assignment = new AssignmentInfo(version, 11, active, standby, hosts, hosts, Integer.parseInt(fields[8]));
         if (!fields[9].isEmpty()) {
             assignment.setNextRebalanceTime(Long.parseLong(fields[9]));
@@ -72,14 +58,7 @@ public final class StreamThreadRunner {
         return TaskId.parse(text);
     }
 
-    private static List<String> split(String joined) {
-        return joined.isEmpty() ? List.of() : List.of(joined.split(",", -1));
-    }
-
     private static String hex(ByteBuffer encoded) {
-        encoded.rewind();
-        byte[] bytes = new byte[encoded.remaining()];
-        encoded.get(bytes);
-        return HexFormat.of().formatHex(bytes);
+        return Lines.hex(encoded.rewind());
     }
 }

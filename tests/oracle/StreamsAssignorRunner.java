@@ -1,15 +1,9 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
-import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -21,8 +15,7 @@ import java.util.stream.Collectors;
  * Runs the task assignor of streams groups (KIP-1071), one case per line in, one answer per line out, in order.
  *
  * Runs on the class path of one kafka-group-coordinator release (4.1 or newer), by reflection: 4.4 has moved and renamed
- * the types of the input. An empty line is answered with an empty line after the output is flushed.
- * Names are "x" and the hex of their UTF-16 code units. A line is
+ * the types of the input. Names are texts of Lines.java. A line is
  *
  *   replicas TAB subtopologies TAB members
  *   subtopologies: name ":" tasks ":" "1" if stateful, otherwise "0", joined by ";"
@@ -38,51 +31,40 @@ public final class StreamsAssignorRunner {
     private static final String API = "org.apache.kafka.coordinator.group.api.streams.assignor.";
 
     public static void main(String[] arguments) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            if (line.isEmpty()) {
-                out.println();
-                out.flush();
-                continue;
-            }
-            String answer;
+        Lines.answer(fields -> {
             try {
-                answer = answer(line.split("\t", -1));
+                return answer(fields);
             } catch (InvocationTargetException wrapped) {
-                Throwable thrown = wrapped.getCause();
-                answer = "!" + thrown.getClass().getSimpleName() + ":" + hex(String.valueOf(thrown.getMessage()));
+                return Lines.thrown(wrapped.getCause());
             }
-            out.println(answer);
-        }
-        out.flush();
+        });
     }
 
     private static String answer(String[] fields) throws Exception {
         boolean moved = exists(API + "TaskAssignor");
         Map<String, Object> members = new HashMap<>();
         Constructor<?> member = Class.forName(ROOM + (moved ? "MemberMetadataAndStateImpl" : "AssignmentMemberSpec")).getConstructors()[0];
-        for (String text : split(fields[2], ";")) {
-            String[] parts = text.split(":", -1);
+        for (String told : Lines.split(fields[2], ";")) {
+            String[] parts = told.split(":", -1);
             Map<String, Map<Integer, Long>> offsets = new HashMap<>();
-            for (String entry : split(parts[4], ",")) {
-                String[] told = entry.split("=", -1);
-                offsets.computeIfAbsent(text(told[0]), __ -> new HashMap<>()).put(Integer.parseInt(told[1]), Long.parseLong(told[2]));
+            for (String entry : Lines.split(parts[4], ",")) {
+                String[] offset = entry.split("=", -1);
+                offsets.computeIfAbsent(Lines.text(offset[0]), __ -> new HashMap<>()).put(Integer.parseInt(offset[1]), Long.parseLong(offset[2]));
             }
             Object active = tasks(parts[2]);
             Object standby = tasks(parts[3]);
-            members.put(text(parts[0]), moved
-                ? member.newInstance(Optional.empty(), Optional.empty(), text(parts[1]), Map.of(), active, standby, Map.of(), offsets, Map.of())
-                : member.newInstance(Optional.empty(), Optional.empty(), active, standby, Map.of(), text(parts[1]), Map.of(), Map.of(), Map.of()));
+            members.put(Lines.text(parts[0]), moved
+                ? member.newInstance(Optional.empty(), Optional.empty(), Lines.text(parts[1]), Map.of(), active, standby, Map.of(), offsets, Map.of())
+                : member.newInstance(Optional.empty(), Optional.empty(), active, standby, Map.of(), Lines.text(parts[1]), Map.of(), Map.of(), Map.of()));
         }
         Map<String, String> configs = Map.of("num.standby.replicas", fields[0]);
         Object spec = Class.forName(ROOM + "GroupSpecImpl").getConstructors()[0].newInstance(
             java.util.Collections.unmodifiableMap(members),
             moved ? Class.forName(ROOM + "AssignmentConfigsImpl").getMethod("fromMap", Map.class).invoke(null, configs) : configs);
         Map<String, String[]> topology = new TreeMap<>();
-        for (String part : split(fields[1], ";")) {
+        for (String part : Lines.split(fields[1], ";")) {
             String[] parts = part.split(":", -1);
-            topology.put(text(parts[0]), parts);
+            topology.put(Lines.text(parts[0]), parts);
         }
         Class<?> describes = Class.forName((moved ? API : ROOM) + "TopologyDescriber");
         Object describer = Proxy.newProxyInstance(describes.getClassLoader(), new Class<?>[] {describes}, (proxy, method, asked) ->
@@ -99,11 +81,11 @@ public final class StreamsAssignorRunner {
         StringBuilder answer = new StringBuilder();
         Map<?, ?> assigned = (Map<?, ?>) result.getClass().getMethod("members").invoke(result);
         for (Map.Entry<?, ?> entry : assigned.entrySet()) {
-            answer.append(answer.length() == 0 ? "" : ";").append(hex((String) entry.getKey()));
+            answer.append(answer.length() == 0 ? "" : ";").append(Lines.hex((String) entry.getKey()));
             for (String kind : new String[] {"activeTasks", "standbyTasks"}) {
                 Method given = entry.getValue().getClass().getMethod(kind);
                 answer.append(":").append(((Map<?, ?>) given.invoke(entry.getValue())).entrySet().stream()
-                    .map(tasks -> hex((String) tasks.getKey()) + "=" + ((Set<?>) tasks.getValue()).stream()
+                    .map(tasks -> Lines.hex((String) tasks.getKey()) + "=" + ((Set<?>) tasks.getValue()).stream()
                         .map(String::valueOf).collect(Collectors.joining("+")))
                     .collect(Collectors.joining(",")));
             }
@@ -113,10 +95,10 @@ public final class StreamsAssignorRunner {
 
     private static Map<String, Set<Integer>> tasks(String joined) {
         Map<String, Set<Integer>> tasks = new HashMap<>();
-        for (String entry : split(joined, ",")) {
+        for (String entry : Lines.split(joined, ",")) {
             String[] both = entry.split("=", -1);
-            Set<Integer> partitions = tasks.computeIfAbsent(text(both[0]), __ -> new HashSet<>());
-            for (String partition : split(both[1], "\\+")) {
+            Set<Integer> partitions = tasks.computeIfAbsent(Lines.text(both[0]), __ -> new HashSet<>());
+            for (String partition : Lines.split(both[1], "\\+")) {
                 partitions.add(Integer.parseInt(partition));
             }
         }
@@ -130,17 +112,5 @@ public final class StreamsAssignorRunner {
         } catch (ClassNotFoundException older) {
             return false;
         }
-    }
-
-    private static List<String> split(String joined, String separator) {
-        return joined.isEmpty() ? List.of() : new ArrayList<>(List.of(joined.split(separator, -1)));
-    }
-
-    private static String text(String hex) {
-        return new String(HexFormat.of().parseHex(hex.substring(1)), StandardCharsets.UTF_16BE);
-    }
-
-    private static String hex(String text) {
-        return "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
     }
 }

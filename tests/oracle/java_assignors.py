@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from assignors import Assignment, Group, PartitionRacks, from_pairs
-from streaming.jars import classpath
-from tests.oracle.java_classes import java_command
+from tests.oracle.java_runner import JavaRunner, Thrown, hexed, joined, thrown_in, unhexed
 
 RELEASES = ("2.4.1", "3.4.1", "3.5.1", "3.7.1", "4.3.1")
 # One per era of the sticky strategies: 3.4.0 differs from 3.0 in its input, 4.3.1 behaves like 3.7.1.
 STICKY_RELEASES = ("2.4.1", "2.5.1", "2.8.1", "3.0.2", "3.4.0", "3.4.1", "3.5.1", "3.5.2", "3.7.1", "4.3.1")
-
-_RUNNER = Path(__file__).with_name("AssignorRunner.java")
-_TIMEOUT_S = 240
 
 
 @dataclass(frozen=True)
@@ -28,13 +22,6 @@ class Case:
     racks: PartitionRacks | None = None
 
 
-@dataclass(frozen=True)
-class Thrown:
-    """The class threw an exception; `name` is its class."""
-
-    name: str
-
-
 def ask_java(release: str, cases: Sequence[Case]) -> list[Assignment | Thrown]:
     """Results of the real classes of one release; per member a topic's partitions in the class's order."""
     return [lists if isinstance(lists, Thrown) else from_pairs(lists) for lists in ask_java_for_lists(release, cases)]
@@ -42,35 +29,24 @@ def ask_java(release: str, cases: Sequence[Case]) -> list[Assignment | Thrown]:
 
 def ask_java_for_lists(release: str, cases: Sequence[Case]) -> list[dict[str, list[tuple[str, int]]] | Thrown]:
     """The same as lists of (topic, partition) per member, in the class's order."""
-    lines = "".join(f"{_line(case)}\n" for case in cases)
-    run = subprocess.run(
-        # The classes that it calls are alike in all releases; it finds the one constructor that is not by itself.
-        java_command(_RUNNER, classpath(f"clients-{release}"), "512m", against=f"clients-{RELEASES[0]}"),
-        input=lines.encode("ascii"),
-        capture_output=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    if run.returncode:
-        raise RuntimeError(run.stderr.decode()[-4000:])
-    answers = run.stdout.decode("ascii").splitlines()
-    assert len(answers) == len(cases), run.stderr.decode()[-4000:]
-    return [_read(answer) for answer in answers]
+    # The classes that it calls are alike in all releases; it finds the one constructor that is not by itself.
+    with JavaRunner("AssignorRunner.java", f"clients-{release}", against=f"clients-{RELEASES[0]}") as classes:
+        return [thrown_in(answer) or _read(answer) for answer in classes.ask([_line(case) for case in cases])]
 
 
 def _line(case: Case) -> str:
     topics = ";".join(
-        f"{_hex(topic)}:{count}{_racks_of(topic, case.racks)}"
+        f"{hexed(topic)}:{count}{_racks_of(topic, case.racks)}"
         for topic, count in case.group.partitions_per_topic.items()
     )
     members = ";".join(
         ":".join(
             (
-                _hex(member.member_id),
-                _hex(member.group_instance_id),
-                _hex(member.rack),
-                ",".join(map(_hex, member.topics)),
-                ",".join(f"{_hex(topic)}={p}" for topic, parts in member.owned for p in parts),
+                hexed(member.member_id),
+                hexed(member.group_instance_id),
+                hexed(member.rack),
+                joined(",", member.topics),
+                ",".join(f"{hexed(topic)}={p}" for topic, parts in member.owned for p in parts),
                 "-" if member.generation is None else str(member.generation),
                 "-" if member.user_data is None else member.user_data.hex(),
             )
@@ -83,28 +59,18 @@ def _line(case: Case) -> str:
 def _racks_of(topic: str, racks: PartitionRacks | None) -> str:
     if racks is None or topic not in racks:
         return ""
-    return ":" + ",".join("+".join(map(_hex, of_partition)) for of_partition in racks[topic])
+    return ":" + ",".join(joined("+", of_partition) for of_partition in racks[topic])
 
 
-def _read(answer: str) -> dict[str, list[tuple[str, int]]] | Thrown:
-    if answer.startswith("!"):
-        return Thrown(answer[1:])
+def _read(answer: str) -> dict[str, list[tuple[str, int]]]:
     members: dict[str, list[tuple[str, int]]] = {}
     for member in answer.split(";"):
         member_id, _, pairs = member.partition(":")
-        members[_text(member_id)] = list(_pairs(pairs))
+        members[unhexed(member_id)] = list(_pairs(pairs))
     return members
 
 
 def _pairs(text: str) -> Iterable[tuple[str, int]]:
     for pair in text.split(",") if text else ():
         topic, _, partition = pair.partition("=")
-        yield _text(topic), int(partition)
-
-
-def _hex(text: str | None) -> str:
-    return "-" if text is None else "x" + text.encode("utf-16-be").hex()
-
-
-def _text(hexed: str) -> str:
-    return bytes.fromhex(hexed[1:]).decode("utf-16-be")
+        yield unhexed(topic), int(partition)

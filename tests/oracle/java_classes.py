@@ -58,7 +58,8 @@ def java_command(source: Path, jars: Sequence[Path], heap: str, *, against: str 
 @lru_cache(maxsize=16)
 def _compiled(source: Path, jars: tuple[Path, ...]) -> Path:
     """The folder with a source's classes."""
-    read = hashlib.sha256(source.read_bytes() + os.pathsep.join(map(str, jars)).encode())
+    lines = source.with_name("Lines.java")
+    read = hashlib.sha256(source.read_bytes() + lines.read_bytes() + os.pathsep.join(map(str, jars)).encode())
     folder = _CACHE / f"{source.stem}-{read.hexdigest()[:12]}"
     if folder.exists():
         return folder
@@ -68,7 +69,7 @@ def _compiled(source: Path, jars: tuple[Path, ...]) -> Path:
         # Built for the oldest supported Java, so that the classes also run after a change to an older one.
         command = [str(find_java()), *SHORT_LIVED, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn"]
         command += ["--release", str(OLDEST_RELEASE), "-encoding", "utf-8", "-d", str(part)]
-        command += ["-cp", os.pathsep.join(map(str, jars)), str(source)]
+        command += ["-cp", os.pathsep.join(map(str, jars)), str(source), str(lines)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode:
             raise RuntimeError(run.stderr[-4000:])

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from assignors.rocketmq import MessageQueue, Options, Queues
-from tests.oracle.java_runner import JavaRunner, hexed, joined, unhexed
+from tests.oracle.java_runner import JavaRunner, Thrown, hexed, joined, thrown_in, unhexed
 
-__all__ = ["RELEASE", "Answer", "RocketMq", "RocketMqCase", "Thrown"]
+__all__ = ["RELEASE", "Answer", "RocketMq", "RocketMqCase"]
 
 RELEASE = "5.5.0"
 
@@ -25,14 +25,6 @@ class RocketMqCase:
     presort: bool = True
 
 
-@dataclass(frozen=True)
-class Thrown:
-    """The class threw; the message of a NullPointerException is left out, because it is the JVM's."""
-
-    exception: str
-    message: str
-
-
 Answer = Queues | Thrown | None
 
 
@@ -45,7 +37,7 @@ class RocketMq(JavaRunner):
     def allocate(self, cases: Sequence[RocketMqCase]) -> list[list[Answer]]:
         """The results for each case's callers."""
         return [
-            [_read(answer) for answer in line.split("|")] if case.callers else []
+            [thrown_in(answer) or _read(answer) for answer in line.split("|")] if case.callers else []
             for case, line in zip(cases, self.ask([_line(case) for case in cases]), strict=True)
         ]
 
@@ -71,10 +63,7 @@ def _queues(queues: Queues) -> str:
     return ";".join(f"{hexed(queue.topic)}:{hexed(queue.broker)}:{queue.queue}" for queue in queues)
 
 
-def _read(answer: str) -> Answer:
-    if answer.startswith("!"):
-        exception, _, message = answer[1:].partition(":")
-        return Thrown(exception, unhexed(message))
+def _read(answer: str) -> Queues | None:
     if answer == "-":
         return None
     parts = [queue.split(":") for queue in answer.split(";")] if answer else []

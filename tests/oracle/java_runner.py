@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Thread, Timer
@@ -13,10 +14,26 @@ from typing import Self
 from streaming.jars import classpath
 from tests.oracle.java_classes import java_command
 
-__all__ = ["JavaRunner", "hexed", "joined", "unhexed"]
+__all__ = ["JavaRunner", "Thrown", "hexed", "joined", "thrown_in", "unhexed"]
 
 _TIMEOUT_S = 280
 """Limit for one batch."""
+
+
+@dataclass(frozen=True)
+class Thrown:
+    """The class threw an exception."""
+
+    exception: str
+    message: str
+
+
+def thrown_in(answer: str) -> Thrown | None:
+    """What an answer says was thrown; None for a result."""
+    if not answer.startswith("!"):
+        return None
+    exception, _, message = answer[1:].partition(":")
+    return Thrown(exception, unhexed(message))
 
 
 class JavaRunner:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import starmap
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, Target
-from tests.oracle.java_runner import JavaRunner, hexed, joined, unhexed
+from tests.oracle.java_runner import JavaRunner, Thrown, hexed, joined, thrown_in, unhexed
 
-__all__ = ["RELEASES", "SHARE_RELEASES", "ServerCase", "Servers", "Thrown"]
+__all__ = ["RELEASES", "SHARE_RELEASES", "ServerCase", "Servers"]
 
 RELEASES = ("3.8.1", "3.9.1", "4.0.0", "4.0.1", "4.4.0")
 
@@ -24,14 +24,6 @@ class ServerCase:
     group: ServerGroup
 
 
-@dataclass(frozen=True)
-class Thrown:
-    """The class threw an exception."""
-
-    exception: str
-    message: str
-
-
 class Servers(JavaRunner):
     """The real classes of one release; a context manager."""
 
@@ -40,7 +32,7 @@ class Servers(JavaRunner):
 
     def assign(self, cases: list[ServerCase]) -> list[dict[str, Target] | Thrown]:
         """Per member a target in the order of the class's maps, as in the next record."""
-        return [_read(answer) for answer in self.ask([_line(case) for case in cases])]
+        return [thrown_in(answer) or _read(answer) for answer in self.ask([_line(case) for case in cases])]
 
 
 def _line(case: ServerCase) -> str:
@@ -58,10 +50,7 @@ def _member(member: ServerMember) -> str:
     return ":".join((hexed(member.member_id), hexed(member.group_instance_id), joined(",", member.topics), target))
 
 
-def _read(answer: str) -> dict[str, Target] | Thrown:
-    if answer.startswith("!"):
-        exception, _, message = answer[1:].partition(":")
-        return Thrown(exception, unhexed(message))
+def _read(answer: str) -> dict[str, Target]:
     members: dict[str, Target] = {}
     for member in answer.split(";") if answer else ():
         member_id, _, target = member.partition(":")

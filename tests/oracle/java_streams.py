@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from assignors import Assignment, from_topics
 from assignors.streams import StreamsGroup, StreamsMember, TaskAssignment, Tasks
-from tests.oracle.java_runner import JavaRunner, hexed, unhexed
-from tests.oracle.java_servers import Thrown
+from tests.oracle.java_runner import JavaRunner, Thrown, hexed, thrown_in, unhexed
 
 __all__ = ["STREAMS_RELEASES", "StreamsAssignors"]
 
@@ -21,7 +20,7 @@ class StreamsAssignors(JavaRunner):
 
     def assign(self, groups: list[StreamsGroup]) -> list[TaskAssignment | Thrown]:
         """What the class gives each group."""
-        return [_read(answer) for answer in self.ask([_line(group) for group in groups])]
+        return [thrown_in(answer) or _read(answer) for answer in self.ask([_line(group) for group in groups])]
 
 
 def _line(group: StreamsGroup) -> str:
@@ -39,10 +38,7 @@ def _tasks(tasks: Tasks) -> str:
     return ",".join(f"{hexed(name)}={'+'.join(map(str, partitions))}" for name, partitions in tasks)
 
 
-def _read(answer: str) -> TaskAssignment | Thrown:
-    if answer.startswith("!"):
-        exception, _, message = answer[1:].partition(":")
-        return Thrown(exception, unhexed(message))
+def _read(answer: str) -> TaskAssignment:
     members = [member.split(":") for member in answer.split(";")] if answer else []
     return TaskAssignment(_given(members, 1), _given(members, 2))
 

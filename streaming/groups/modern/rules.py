@@ -22,7 +22,9 @@ Names = Mapping[str, str]
 """Topic names by topic id, as far as they are known."""
 
 
-def named_target(target: IdPartitions, names: Names) -> Sequence[TopicAssignment] | str:
+def by_topic_name(
+    _state: GroupState, _decision: ModernDecision, target: IdPartitions, names: Names
+) -> Sequence[TopicAssignment] | str:
     """A target by topic name, or which topic has none."""
     unnamed = sorted({topic_id for topic_id, _ in target if topic_id not in names})
     if unnamed:
@@ -63,7 +65,7 @@ class TypeRules:
     idle: Callable[[GroupState, ModernGroup, GroupObservation], list[FindingAtRound]]
     owners: Callable[[GroupState, ModernGroup], Ownership]
     named_target: Callable[[GroupState, ModernDecision, IdPartitions, Names], Sequence[TopicAssignment] | str] = (
-        lambda _state, _decision, target, names: named_target(target, names)
+        by_topic_name
     )
     moves: Callable[[ModernDecision], int | None] = moves_of_target
     least_moves: Callable[[ModernDecision, Names], int | None] = least_moves_of_target

@@ -70,7 +70,11 @@ REBALANCE_CHURN: Final = Table(
         ),
         Column("leader", STRING, "Member id of the leader; NULL when the group is empty, and where the broker assigns"),
         Column("members", INT, "Number of members"),
-        Column("partitions", INT, "Assigned partitions, as far as the assignments can be read"),
+        Column(
+            "partitions",
+            INT,
+            "Assigned partitions, active tasks, or connectors with their tasks, as far as the assignments can be read",
+        ),
         Column(
             "joined", STRINGS, "Ids of members that were not in the previous generation; NULL when that is not known"
         ),
@@ -79,7 +83,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "partitions_moved",
             INT,
-            "Partitions that went from one owner to another; where the broker assigns, between the previous target and this one. in a share group how often a member lost what another got. NULL when one is not known",
+            "Partitions, tasks or connectors that went from one owner to another; where the broker assigns, between the previous target and this one; in a share group how often a member lost what another got. NULL when one is not known",
         ),
         Column(
             "partitions_moved_optimal",
@@ -89,7 +93,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "partitions_pending_handover",
             INT,
-            "Partitions given up and not yet handed over (cooperative rebalances and migrations); they count as moves in the row that completes this one",
+            "Partitions, tasks or connectors given up and not yet handed over (cooperative rebalances and migrations); they count as moves in the row that completes this one",
         ),
         Column(
             "join_completed_time",
@@ -165,7 +169,7 @@ DRIFT: Final = Table(
         Column(
             "drifted_partitions",
             DRIFTED,
-            "Partitions whose owner is not the expected one, by the configured strategy where basis is configured; broker as in lag, NULL for Kafka. Of a streams group, tasks: topic is the subtopology. kind one of: misplaced, unassigned, doubly_assigned, not_subscribed, standby_beside_active, not_in_topology",
+            "Partitions whose owner is not the expected one, by the configured strategy where basis is configured; broker as in lag, NULL for Kafka. Of streams groups and Connect, tasks: topic is the subtopology, or the connector. kind one of: misplaced, unassigned, doubly_assigned, not_subscribed, standby_beside_active, not_in_topology",
         ),
         Column(
             "inputs",
@@ -230,11 +234,15 @@ MEMBERS: Final = Table(
             "leader", BOOLEAN, "Whether it led this generation; NULL when not known (source admin), and for RocketMQ"
         ),
         Column("subscription", STRINGS, "Subscribed topics; NULL when they cannot be read"),
-        Column("partition_count", INT, "Assigned partitions; NULL when they cannot be read"),
+        Column(
+            "partition_count",
+            INT,
+            "Assigned partitions, active tasks, or connectors with their tasks; NULL when they cannot be read",
+        ),
         Column(
             "partitions",
             ASSIGNED,
-            "Assigned partitions by topic; broker as in lag, NULL for Kafka. NULL when they cannot be read",
+            "Assigned partitions by topic, those that active tasks read, or tasks by connector (-1 is the connector); broker as in lag, NULL for Kafka. NULL when they cannot be read",
         ),
         Column("undecodable", STRING, "Why subscription or assignment cannot be read; NULL when they can"),
         Column(

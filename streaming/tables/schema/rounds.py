@@ -192,7 +192,7 @@ GROUP_HEALTH: Final = observed(
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),
-        Column("assigned_partitions", INT, "Assigned partitions"),
+        Column("assigned_partitions", INT, "Assigned partitions, active tasks, or connectors with their tasks"),
         Column("lag_total", LONG, "Sum of lag over subscribed partitions with a known lag; NULL when there is none"),
         Column("lag_read_committed_total", LONG, "Sum of lag_read_committed likewise"),
         Column("lost_records", LONG, "Sum of lost_records over subscribed partitions"),
@@ -200,8 +200,16 @@ GROUP_HEALTH: Final = observed(
         Column("lag_unknown", INT, "Partitions whose lag is NULL"),
         Column("lag_status", STRING, "Worst lag_status of a partition"),
         Column("commits", LONG, "Offset commits since the previous row; NULL where source is admin"),
-        Column("imbalance", DOUBLE, "max / mean - 1 of partitions per member; NULL when nothing is assigned"),
-        Column("imbalance_optimal", DOUBLE, "Lowest imbalance that any assignment of these partitions could have"),
+        Column(
+            "imbalance",
+            DOUBLE,
+            "max / mean - 1 of what members have: partitions, active tasks, or connectors with their tasks. NULL when nothing is assigned",
+        ),
+        Column(
+            "imbalance_optimal",
+            DOUBLE,
+            "Lowest imbalance that any assignment of the same could have; NULL when not known",
+        ),
         Column(
             "time_behind_seconds_min",
             DOUBLE,

@@ -16,7 +16,8 @@ import pytest
 from assignors import Assignment, CannotTell, LeaderWouldFail, from_topics, same
 from assignors.brokers import ServerGroup, Target, assign_on_server
 from tests.assignors.random_server_groups import as_share_group, next_epoch, random_server_group
-from tests.oracle.java_servers import RELEASES, SHARE_RELEASES, ServerCase, Servers, Thrown
+from tests.oracle.java_runner import Thrown
+from tests.oracle.java_servers import RELEASES, SHARE_RELEASES, ServerCase, Servers
 
 CASES = int(os.environ.get("CASES", "2000"))
 pytestmark = [pytest.mark.java, pytest.mark.timeout(0 if CASES > 20_000 else 300)]

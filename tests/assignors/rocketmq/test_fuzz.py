@@ -21,7 +21,8 @@ from assignors.rocketmq import (
     sorted_queues,
     strategy_named,
 )
-from tests.oracle.java_rocketmq import Answer, RocketMq, RocketMqCase, Thrown
+from tests.oracle.java_rocketmq import Answer, RocketMq, RocketMqCase
+from tests.oracle.java_runner import Thrown
 
 CASES = int(os.environ.get("CASES", "2000"))
 pytestmark = [pytest.mark.java, pytest.mark.timeout(0 if CASES > 20_000 else 300)]

@@ -14,7 +14,7 @@ import pytest
 from assignors import CannotTell, LeaderWouldFail
 from assignors.streams import StreamsGroup, TaskAssignment, assign_tasks
 from tests.assignors.streams.random_streams_groups import next_epoch, random_streams_group
-from tests.oracle.java_servers import Thrown
+from tests.oracle.java_runner import Thrown
 from tests.oracle.java_streams import STREAMS_RELEASES, StreamsAssignors
 
 CASES = int(os.environ.get("CASES", "400"))
