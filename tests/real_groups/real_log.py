@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.groups.rows import DriftRow
-from streaming.offsets_log import GroupKey, OffsetKey, decode_key, decode_membership
+from streaming.offsets_log import GroupKey, OffsetKey, OtherKey, decode_key, decode_membership
 from streaming.records import MembershipRecord
 from tests.groups.build import Life, make_observation, make_topic
+from tests.real_groups.recorded import Recording
 
-__all__ = ["Keep", "core_verdicts", "offsets_log", "read_on"]
+__all__ = ["Keep", "core_verdicts", "offsets_log", "read_on", "record_group"]
 
 
 @contextmanager
@@ -54,6 +56,24 @@ def read_on(log: KafkaConsumer, wait_ms: int = 500, keep: Keep | None = None) ->
                 assert isinstance(record, MembershipRecord)
                 if record.members:
                     yield key.group, record
+
+
+def record_group(bootstrap: str, group: str, counts: Mapping[str, int], path: Path) -> None:
+    """Write the log of a group that the broker assigns; a round shows these topics behind every twenty records."""
+    recording = Recording(path)
+    with offsets_log(bootstrap) as log:
+        ends = {partition: log.position(partition) for partition in log.assignment()}
+        log.seek_to_beginning()
+        kept = 0
+        while any(log.position(partition) < end for partition, end in ends.items()):
+            for item in [item for batch in log.poll(500).values() for item in batch]:
+                key = decode_key(item.key)
+                if isinstance(key, OtherKey) and key.group == group:
+                    recording.saw(item.key, item.value, item.timestamp)
+                    kept += 1
+                    if kept % 20 == 0:
+                        recording.round(counts)
+    recording.round(counts)
 
 
 def core_verdicts(records: Iterable[MembershipRecord], counts: Mapping[str, int]) -> list[DriftRow]:

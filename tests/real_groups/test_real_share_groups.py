@@ -1,6 +1,6 @@
 """Share groups on a real broker under churn: every decision is what the broker's assignor gives, and none drifts.
 
-The long test may record a group for `test_recorded_groups.py`: the environment variable RECORD names the file.
+The long test may record a group for `test_recorded_groups.py`: the environment variable RECORD names the folder.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
-from kafka import KafkaConsumer, TopicPartition
 
 from streaming.groups.rows import DriftRow
-from streaming.offsets_log import OtherKey, decode_key, partition_for
 from tests.java_tools import describe_share_group
 from tests.oracle.java_classes import ShareMembers
 from tests.real_groups.followed import Followed, until
 from tests.real_groups.party import RELEASE, make_topics
-from tests.real_groups.recorded import Recording
+from tests.real_groups.real_log import record_group
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.turn(6)]
 
@@ -140,7 +138,9 @@ def test_every_decision_of_share_groups_under_churn_is_recomputed_and_none_drift
                 party.join(list(party.counts))
         followed.round_until(lambda: all(is_at_rest(followed, party) for party in parties))
         if recorded := os.environ.get("RECORD"):
-            record(bootstrap, parties, Path(recorded))
+            for party in parties:
+                name = f"share-{party.group.rpartition('-')[2]}.jsonl"
+                record_group(bootstrap, party.group, party.counts, Path(recorded) / name)
         for party in parties[:_DESCRIBED]:
             assert_as_described(followed, bootstrap, party)
         said = sum([counted(followed.drift(party.group)) for party in parties], Counter())
@@ -170,27 +170,3 @@ def assert_as_described(followed: Followed, bootstrap: str, party: ShareParty) -
     health = followed.health(party.group)
     assert health.verdict == "identical", health
     assert health.imbalance is not None
-
-
-def record(bootstrap: str, parties: list[ShareParty], folder: Path) -> None:
-    """Write the log of each group as `evenkeel judge` reads it, in lines of 20 records."""
-    folder.mkdir(parents=True, exist_ok=True)
-    reader = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, exclude_internal_topics=False)
-    for party in parties:
-        log = "__consumer_offsets"
-        place = TopicPartition(log, partition_for(party.group, len(reader.partitions_for_topic(log))))
-        reader.assign([place])
-        end = reader.end_offsets([place])[place]
-        reader.seek_to_beginning(place)
-        recording, kept = Recording(folder / f"share-{party.group.rpartition('-')[2]}.jsonl"), 0
-        while reader.position(place) < end:
-            for records in reader.poll(timeout_ms=200).values():
-                for one in records:
-                    key = decode_key(one.key)
-                    if isinstance(key, OtherKey) and key.group == party.group:
-                        recording.saw(one.key, one.value, one.timestamp)
-                        kept += 1
-                        if kept % 20 == 0:
-                            recording.round(party.counts)
-        recording.round(party.counts)
-    reader.close()

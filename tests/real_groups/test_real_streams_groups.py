@@ -15,12 +15,10 @@ from random import Random
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from streaming.offsets_log import OtherKey, decode_key
 from tests.real_groups.followed import Followed, until
 from tests.real_groups.party import make_topics, produce
-from tests.real_groups.real_log import offsets_log
+from tests.real_groups.real_log import record_group
 from tests.real_groups.real_streams import Machine, configure_group, describe_streams_group
-from tests.real_groups.recorded import Recording
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
 
@@ -164,26 +162,9 @@ def test_no_decision_under_churn_is_called_drifted(bootstrap: str, unique: str, 
             app.first.run(unique)
         app.followed.round_until(lambda: app.followed.health(app.group).state == "Stable")
         if folder := os.environ.get("RECORDS"):
-            _keep_records(bootstrap, app.group, unique, Path(folder) / "streams-sticky.jsonl")
+            topics = (unique, f"{app.group}-store-repartition", f"{app.group}-store-changelog")
+            path = Path(folder) / "streams-sticky.jsonl"
+            record_group(bootstrap, app.group, dict.fromkeys(topics, PARTITIONS), path)
         counted = Counter(app.verdicts())
         assert "drifted" not in {verdict for verdict, _ in counted}
         assert counted["identical", None] >= 0.9 * counted.total(), counted
-
-
-def _keep_records(bootstrap: str, group: str, topic: str, path: Path) -> None:
-    """Write all records of the group's membership; a round shows its topics behind every thirty."""
-    recording = Recording(path)
-    counts = {topic: PARTITIONS, f"{group}-store-repartition": PARTITIONS, f"{group}-store-changelog": PARTITIONS}
-    kept = 0
-    with offsets_log(bootstrap) as log:
-        ends = {partition: log.position(partition) for partition in log.assignment()}
-        log.seek_to_beginning()
-        while any(log.position(partition) < end for partition, end in ends.items()):
-            for item in [item for batch in log.poll(500).values() for item in batch]:
-                key = decode_key(item.key)
-                if isinstance(key, OtherKey) and key.group == group:
-                    recording.saw(item.key, item.value, item.timestamp)
-                    kept += 1
-                    if kept % 30 == 0:
-                        recording.round(counts)
-    recording.round(counts)
