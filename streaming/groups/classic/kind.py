@@ -28,9 +28,6 @@ from streaming.groups.modern.verdicts import modern_verdict
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import INVARIANT, NOT_APPLICABLE, PENDING, UNVERIFIED, StandingVerdict
 from streaming.records import (
-    CONSUMER,
-    SHARE,
-    STREAMS,
     GroupObservation,
     MembershipRecord,
     MembershipTombstone,
@@ -279,7 +276,7 @@ def classic_membership(state: GroupState, observation: GroupObservation) -> Memb
     """The membership of a classic group; without a live record, little more than its verdict."""
     record = state.live_record()
     # The broker may report that a group was upgraded before the log has been read that far.
-    is_upgraded = observation.group_type in {CONSUMER, SHARE, STREAMS}
+    is_upgraded = observation.group_type not in {None, "classic"}
     verdict = modern_verdict(state, observation) if is_upgraded else _verdict(state, observation)
     current = state.classic.current
     if record is None or current is None:

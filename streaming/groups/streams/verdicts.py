@@ -18,9 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from assignors import (
-    AssignorError,
-)
+from assignors import AssignorError
 from assignors.brokers import member_orders
 from assignors.streams import STREAMS_ERAS, StreamsGroup, StreamsMember, Subtopology
 from streaming.groups.context import Context
