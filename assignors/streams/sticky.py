@@ -80,24 +80,26 @@ class _StickyDealing(Dealing):
     def deal(self, group: StreamsGroup, least_loaded: _LeastLoaded) -> TaskAssignment:
         """Deal active tasks, then standby tasks."""
         self._least_loaded = least_loaded
-        self._replicas = group.standby_replicas
-        self._active_quota = _Quota(len(self.tasks), len(group.members))
-        self._quota = _Quota(len(self.tasks) + len(self.stateful) * self._replicas, len(group.members))
+        of_active = _Quota(len(self.tasks), len(group.members))
+        of_all = _Quota(len(self.tasks) + len(self.stateful) * group.standby_replicas, len(group.members))
+        self._given = self.active
+        self._quotas: tuple[_Quota, ...] = of_active, of_all
         self._deal_active()
-        if self._replicas:
-            self._deal_standby()
+        self._given, self._quotas = self.standby, (of_all,)
+        if group.standby_replicas:
+            self._deal_standby(group.standby_replicas)
         return self.assignment()
 
     def _deal_active(self) -> None:
         left = []
         for task in sorted(self.tasks, key=_by_partition):
             had = self.had.get(task)
-            if had is None or not self._give_active(had, task):
+            if had is None or not self._give(had, task):
                 left.append(task)
         rest = []
         for task in left:
             near = self._least_loaded(self.near.get(task, []), None)
-            if near is None or not self._give_active(near, task):
+            if near is None or not self._give(near, task):
                 rest.append(task)
         if rest and not self.processes:
             reason = "the broker's sticky task assignor throws TaskAssignorException on a group without members"
@@ -106,48 +108,37 @@ class _StickyDealing(Dealing):
         for task in sorted(rest):
             process = by_load.poll()
             member_id, count = process.give_to_least_loaded(task)
-            self._count_active(member_id, task, count)
+            self._count(member_id, task, count)
             by_load.add(process)
 
-    def _give_active(self, holder: PreviousMember, task: RankedTask) -> bool:
+    def _give(self, holder: PreviousMember, task: RankedTask) -> bool:
         process, member_id = holder
-        if process.counts[member_id] >= self._active_quota.each:
+        if process.counts[member_id] >= self._quotas[0].each:
             return False
-        self._count_active(member_id, task, process.give(member_id, task))
+        self._count(member_id, task, process.give(member_id, task))
         return True
 
-    def _count_active(self, member_id: str, task: RankedTask, count: int) -> None:
-        self.active[member_id].append(task)
-        self._active_quota.count(count)
-        self._quota.count(count)
+    def _count(self, member_id: str, task: RankedTask, count: int) -> None:
+        self._given[member_id].append(task)
+        for quota in self._quotas:
+            quota.count(count)
 
-    def _deal_standby(self) -> None:
+    def _deal_standby(self, replicas: int) -> None:
         lacking: list[tuple[RankedTask, int]] = []
         for task in sorted(self.stateful, key=_by_partition, reverse=True):
-            for given in range(self._replicas):
+            for given in range(replicas):
                 had = self.had.get(task)
-                if had is not None and task not in had.process.tasks and self._give_standby(had, task):
+                if had is not None and task not in had.process.tasks and self._give(had, task):
                     continue
                 near = self._least_loaded(self.near.get(task, []), task)
-                if near is None or not self._give_standby(near, task):
-                    lacking.append((task, self._replicas - given))
+                if near is None or not self._give(near, task):
+                    lacking.append((task, replicas - given))
                     break
         by_load = JavaQueue(_load, self.processes)
         for task, missing in sorted(lacking, reverse=True):
             for _ in range(missing):
                 if not self._give_to_least_loaded(by_load, task):
                     break  # fewer processes than replicas
-
-    def _give_standby(self, holder: PreviousMember, task: RankedTask) -> bool:
-        process, member_id = holder
-        if process.counts[member_id] >= self._quota.each:
-            return False
-        self._count_standby(member_id, task, process.give(member_id, task))
-        return True
-
-    def _count_standby(self, member_id: str, task: RankedTask, count: int) -> None:
-        self.standby[member_id].append(task)
-        self._quota.count(count)
 
     def _give_to_least_loaded(self, by_load: JavaQueue[Process], task: RankedTask) -> bool:
         passed = []
@@ -159,7 +150,7 @@ class _StickyDealing(Dealing):
                 process = None
         if process is not None:
             member_id, count = process.give_to_least_loaded(task)
-            self._count_standby(member_id, task, count)
+            self._count(member_id, task, count)
             by_load.add(process)
         for having in reversed(passed):
             by_load.add(having)
