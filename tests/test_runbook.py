@@ -79,6 +79,8 @@ PLAYED = {
     "Rounds close again": _ROUND_AGAIN,
     "Standing by: probe ": "tests/probe/standby/test_real.py"
     "::test_a_second_process_stands_by_and_takes_over_at_an_end_and_after_a_kill",
+    "What is configured for Connect group ": "tests/probe/kafka/test_connect_groups.py"
+    "::test_a_topic_that_cannot_be_read_is_said_once_in_its_third_round_and_read_when_it_is_there",
     "A round took ": "tests/probe/test_deadline.py::test_a_slow_pace_is_said_once_and_its_end_once",
     "has too many partitions": "tests/probe/test_deadline.py"
     "::test_a_group_that_no_record_can_hold_loses_its_topics_and_the_others_keep_theirs",

@@ -15,6 +15,7 @@ _OF_ONE = (
     "EVENKEEL_BUS__",
     "EVENKEEL_ROCKETMQ",
     "EVENKEEL_OFFSETS_LOG",
+    "EVENKEEL_CONNECT_CONFIG_TOPICS",
     "EVENKEEL_JOB__CHECKPOINT",
 )
 """Beginnings of variables that cannot be meant for several clusters."""

@@ -369,6 +369,8 @@ class Settings(BaseSettings):
         kafka: The connection to it.
         offsets_log: "log" reads the groups' log, `__consumer_offsets`; "admin" asks for groups by Kafka's requests,
             where nobody may read it; "auto" takes the log where it may be read (docs/admin-mode.md).
+        connect_config_topics: By group id of Connect workers their `config.storage.topic`, which says what they should
+            run; a group without an entry is judged by its records alone.
         rocketmq: The connection to the watched cluster where that is RocketMQ (docs/rocketmq.md): then `kafka` and
             `offsets_log` mean nothing. None where it is Kafka.
         bus: The connection to the Kafka that holds the probe's two topics, or the folder that holds their records; None
@@ -397,6 +399,7 @@ class Settings(BaseSettings):
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
     offsets_log: OffsetsLog = "auto"
+    connect_config_topics: dict[str, str] = Field(default_factory=dict)
     rocketmq: RocketMQSettings | None = None
     bus: KafkaSettings | BusFolder | None = None
     filters: Filters = Filters()

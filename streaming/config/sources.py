@@ -23,7 +23,7 @@ _NAME = "evenkeel.toml"
 CHOSEN: Final = "EVENKEEL_CLUSTER"
 """Environment variable with the name of the cluster that a process is for."""
 
-_OF_CLUSTER = ("renamed_from", "kafka", "offsets_log", "rocketmq", "clients")
+_OF_CLUSTER = ("renamed_from", "kafka", "offsets_log", "connect_config_topics", "rocketmq", "clients")
 """Settings that only an entry of `[[clusters]]` can have, in the file."""
 
 _ALSO_OF_CLUSTER = ("bus", "filters", "probe", "job", "strategies")

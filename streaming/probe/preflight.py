@@ -140,6 +140,7 @@ def _watched(admin: Any, settings: Settings) -> Iterator[CheckResult]:
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
     yield _of_log(topic_rights(admin, [settings.job.offsets_topic]) or {}, settings)
+    yield from _of_configs(admin, settings)
     lacking = list(_group_lacks(groups, topics, settings, deadline))
     yield from _each("right Describe on groups", lacking)
     yield from _each("right Describe on topics", list(_topic_lacks(topics, settings, deadline)))
@@ -156,6 +157,24 @@ def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> CheckResult:
         text = _lack(settings.kafka, "Read", log, "the job cannot read the groups' log")
         return CheckResult("cluster", what, "wrong", text)
     return CheckResult("cluster", what, "ok", "yes" if rights else "not known before it is read")
+
+
+def _of_configs(admin: Any, settings: Settings) -> Iterator[CheckResult]:
+    """The topics that say what Connect groups should run; without one a group is judged by its records alone."""
+    topics = sorted(set(settings.connect_config_topics.values()))
+    rights = topic_rights(admin, topics) if topics else None
+    for topic in topics:
+        what = f"what Connect groups should run: topic {topic!r}"
+        if rights is None:
+            yield CheckResult("cluster", what, "ok", "not known before it is read")
+        elif topic not in rights:
+            text = f"There is no topic {topic!r}: correct connect_config_topics, or start the workers that create it."
+            yield CheckResult("cluster", what, "warn", text)
+        elif ACLOperation.READ not in rights[topic]:
+            why = "connectors and tasks that never ran are not missed"
+            yield CheckResult("cluster", what, "warn", _lack(settings.kafka, "Read", f"Topic {topic!r}", why))
+        else:
+            yield CheckResult("cluster", what, "ok", "may be read")
 
 
 def _each(what: str, problems: list[str]) -> Iterator[CheckResult]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streaming.records.connect import STOPPED, TASKS_UNKNOWN, Connector, SeenConnectors
 from streaming.records.inputs import (
     ROUNDS_KEY,
     AnyObservation,
@@ -178,9 +179,11 @@ __all__ = [
     "SILENT_INTERVALS",
     "START_NOT_TOLD",
     "STATE_LOG",
+    "STOPPED",
     "STREAM",
     "STREAMS",
     "TARGET_TYPES",
+    "TASKS_UNKNOWN",
     "TIMEOUT",
     "TOPIC_TYPES",
     "TOPOLOGY_TYPE",
@@ -195,6 +198,7 @@ __all__ = [
     "CommitWindow",
     "Compacted",
     "Configured",
+    "Connector",
     "CountedRecords",
     "CurrentAssignment",
     "GroupEpoch",
@@ -226,6 +230,7 @@ __all__ = [
     "Seen",
     "SeenClassic",
     "SeenCommits",
+    "SeenConnectors",
     "SeenConsumer",
     "SeenMember",
     "SeenShares",

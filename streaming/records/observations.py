@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from streaming.records.connect import SeenConnectors
 from streaming.records.membership import Seen
 from streaming.records.share import SeenShares
 
@@ -146,6 +147,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
             the round's number. None where the log is read.
         configured: What the settings say of the group; None where they say nothing.
         shares: The deliveries of a share group; None for any other group, and where they are not known in this round.
+        connectors: What the configuration topic of a Connect group says; None for any other, and where it is not read.
     """
 
     round: int
@@ -169,6 +171,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     seen: Seen | None = None
     configured: Configured | None = None
     shares: SeenShares | None = None
+    connectors: SeenConnectors | None = None
 
     @property
     def elapsed_time(self) -> int:

@@ -3,6 +3,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
@@ -11,9 +12,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.message.JoinGroupResponseData.JoinGroupResponseMember;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.runtime.distributed.ConnectProtocol;
 import org.apache.kafka.connect.runtime.distributed.EagerAssignor;
 import org.apache.kafka.connect.runtime.distributed.ExtendedAssignment;
@@ -23,6 +26,9 @@ import org.apache.kafka.connect.runtime.distributed.IncrementalCooperativeConnec
 import org.apache.kafka.connect.runtime.distributed.WorkerCoordinator;
 import org.apache.kafka.connect.runtime.distributed.WorkerCoordinator.ConnectorsAndTasks;
 import org.apache.kafka.connect.storage.ClusterConfigState;
+import org.apache.kafka.connect.storage.Converter;
+import org.apache.kafka.connect.storage.KafkaConfigBackingStore;
+import org.apache.kafka.connect.util.Callback;
 import org.apache.kafka.connect.util.ConnectorTaskId;
 
 /**
@@ -40,6 +46,9 @@ import org.apache.kafka.connect.util.ConnectorTaskId;
  *   assignment TAB assignment
  *     assignment: version ";" error ";" leader ";" url ";" offset ";" units ";" revoked ";" delay
  *     answer: the hex of the bytes
+ *   config TAB records, key "=" value, by ","
+ *     value: "null", or fields as name ":" text by "+", an empty text for a map
+ *     answer: connector ":" tasks ":" target state, by ","
  */
 public final class ConnectAssignorRunner {
     private static final Map<String, IncrementalCooperativeAssignor> LEADERS = new HashMap<>();
@@ -66,6 +75,8 @@ public final class ConnectAssignorRunner {
                 ExtendedAssignment last = fields[4].equals("-") ? null : assignment(fields[4]);
                 ExtendedWorkerState state = new ExtendedWorkerState(url, offset, last);
                 return Lines.hex(IncrementalCooperativeConnectProtocol.serializeMetadata(state, version == 2));
+            case "config":
+                return config(Lines.split(fields[1], ","));
             default:
                 ExtendedAssignment made = assignment(fields[1]);
                 return Lines.hex(made.version() == 0
@@ -118,11 +129,7 @@ public final class ConnectAssignorRunner {
     }
 
     private static String eager(String[] fields) throws Exception {
-        Field unsafe = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");
-        unsafe.setAccessible(true);
-        Object maker = unsafe.get(null);
-        WorkerCoordinator coordinator = (WorkerCoordinator) maker.getClass()
-            .getMethod("allocateInstance", Class.class).invoke(maker, WorkerCoordinator.class);
+        WorkerCoordinator coordinator = (WorkerCoordinator) made(WorkerCoordinator.class);
         Method snapshot = WorkerCoordinator.class.getDeclaredMethod("configSnapshot", ClusterConfigState.class);
         snapshot.setAccessible(true);
         snapshot.invoke(coordinator, configured(fields[1]));
@@ -175,6 +182,60 @@ public final class ConnectAssignorRunner {
             return (ClusterConfigState) constructor.newInstance(values);
         }
         throw new IllegalStateException();
+    }
+
+    /** What a worker reads from its configuration topic. The store is made without its client, which it never starts. */
+    private static String config(List<String> records) throws Exception {
+        KafkaConfigBackingStore store = (KafkaConfigBackingStore) made(KafkaConfigBackingStore.class);
+        for (Field field : KafkaConfigBackingStore.class.getDeclaredFields()) {
+            Object value = field.getType() == Map.class ? new HashMap<>()
+                : field.getType() == Set.class ? new java.util.HashSet<>()
+                : field.getName().equals("lock") ? new Object()
+                : field.getName().equals("converter") ? converter() : null;
+            if (value != null && !java.lang.reflect.Modifier.isStatic(field.getModifiers())) {
+                field.setAccessible(true);
+                field.set(store, value);
+            }
+        }
+        Constructor<?> constructor = Class.forName(KafkaConfigBackingStore.class.getName() + "$ConsumeCallback")
+            .getDeclaredConstructor(KafkaConfigBackingStore.class);
+        constructor.setAccessible(true);
+        @SuppressWarnings("unchecked")
+        Callback<ConsumerRecord<String, byte[]>> reader =
+            (Callback<ConsumerRecord<String, byte[]>>) constructor.newInstance(store);
+        long offset = 0;
+        for (String record : records) {
+            String[] parts = record.split("=", -1);
+            byte[] value = parts[1].getBytes(StandardCharsets.US_ASCII);
+            reader.onCompletion(null, new ConsumerRecord<>("configs", 0, offset++, Lines.text(parts[0]), value));
+        }
+        ClusterConfigState read = store.snapshot();
+        List<String> found = new ArrayList<>();
+        for (String name : read.connectors()) {
+            found.add(Lines.hex(name) + ":" + read.tasks(name).size() + ":" + read.targetState(name));
+        }
+        return String.join(",", found);
+    }
+
+    private static Converter converter() {
+        return (Converter) Proxy.newProxyInstance(Converter.class.getClassLoader(), new Class<?>[] {Converter.class},
+            (proxy, method, values) -> {
+                String text = new String((byte[]) values[1], StandardCharsets.US_ASCII);
+                Map<String, Object> told = new HashMap<>();
+                for (String field : Lines.split(text, "\\+")) {
+                    String[] parts = field.split(":", -1);
+                    told.put(parts[0], parts.length == 1 ? null : parts[1].isEmpty() ? new HashMap<>()
+                        : parts[1].matches("[0-9]+") ? (Object) Long.parseLong(parts[1]) : parts[1]);
+                }
+                return new SchemaAndValue(null, text.equals("null") ? null : told);
+            });
+    }
+
+    private static Object made(Class<?> what) throws Exception {
+        Field unsafe = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");
+        unsafe.setAccessible(true);
+        Object maker = unsafe.get(null);
+        return maker.getClass().getMethod("allocateInstance", Class.class).invoke(maker, what);
     }
 
     private static Time clock() {

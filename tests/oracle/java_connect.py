@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from assignors.connect import CONNECTOR, Unit
 from tests.oracle.java_runner import JavaRunner, hexed, unhexed
 
-__all__ = ["RELEASES", "Connect", "DealCase", "JavaDealt", "WrittenAssignment"]
+__all__ = ["RELEASES", "Connect", "DealCase", "Fields", "JavaDealt", "WrittenAssignment"]
 
 RELEASES = {"3.4.1": "connect-3.4.1", "3.7.1": "connect-3.7.1", "4.3.1": "connect"}
 """The set of jars (`conf/jars.toml`) by release."""
+
+
+Fields = Mapping[str, object]
+"""The value of a record of the configuration topic; a mapping in it is taken for an empty one."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,24 @@ class Connect(JavaRunner):
         ]
         return [bytes.fromhex(answer) for answer in self.ask(lines)]
 
+    def configured(self, topics: Sequence[Sequence[tuple[str, Fields | None]]]) -> list[dict[str, tuple[int, str]]]:
+        """What workers read from configuration topics: number of tasks and target state by connector.
+
+        Args:
+            topics: Of each the records, as key and value.
+        """
+        lines = [
+            "config\t"
+            + ",".join(f"{hexed(key)}={'null' if value is None else _fields(value)}" for key, value in records)
+            for records in topics
+        ]
+        return [
+            {unhexed(name): (int(tasks), state) for name, tasks, state in (c.split(":") for c in answer.split(","))}
+            if answer
+            else {}
+            for answer in self.ask(lines)
+        ]
+
     def assignments(self, cases: Sequence[WrittenAssignment]) -> list[bytes]:
         """Bytes of assignments."""
         return [bytes.fromhex(answer) for answer in self.ask([f"assignment\t{_assignment(case)}" for case in cases])]
@@ -95,6 +117,10 @@ def _assignment(case: WrittenAssignment) -> str:
     texts = (hexed(case.leader), hexed(case.leader_url), str(case.config_offset))
     fields = (str(case.version), str(case.error), *texts, _written(case.units), _written(case.revoked))
     return ";".join((*fields, str(case.delay)))
+
+
+def _fields(value: Fields) -> str:
+    return "+".join(f"{name}:{'' if isinstance(of, Mapping) else of}" for name, of in value.items())
 
 
 def _written(units: Iterable[Unit]) -> str:

@@ -74,6 +74,11 @@ def rebalance_timeout(record: MembershipRecord) -> int:
     )
 
 
+def is_rebalancing(observation: GroupObservation) -> bool:
+    """Whether the round shows a classic group without an assignment in force."""
+    return observation.state in _REBALANCING
+
+
 def stuck_rebalance(
     state: GroupState, record: MembershipRecord | None, observation: GroupObservation
 ) -> Iterator[FindingAtRound]:

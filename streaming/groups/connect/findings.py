@@ -3,19 +3,34 @@
 A worker that is gone may come back: until then, and at most for the scheduled delay that its leader gave the others,
 what it ran is not given to anybody. A unit that is taken from a worker is given on at the next rebalance, which follows
 at once. So a unit without a worker is reported only when that next rebalance is overdue.
+
+Where the topic of the group's configuration is read, what runs is compared with what is configured, once decision and
+configuration have stayed the same for so long that the workers must have seen both.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 
-from streaming.groups.classic.kind import rebalance_timeout, stuck_rebalance
+import msgspec
+
+from streaming.groups.classic.kind import is_rebalancing, rebalance_timeout, stuck_rebalance
 from streaming.groups.classic.membership import counts_of
-from streaming.groups.connect.verdicts import what_failed
+from streaming.groups.connect.verdicts import units_of, what_failed
 from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, found_before, some, unexplained
 from streaming.groups.state import GroupState
-from streaming.records import CONNECTOR, GroupObservation, MembershipRecord, Worker, worker_of
+from streaming.records import (
+    CONNECTOR,
+    STOPPED,
+    TASKS_UNKNOWN,
+    GroupObservation,
+    MembershipRecord,
+    SeenConnectors,
+    Worker,
+    worker_of,
+)
 from streaming.terminal import counted
 
 
@@ -26,7 +41,10 @@ def connect_findings(state: GroupState, observation: GroupObservation, context: 
         return []
     workers = {member.member_id: worker_of(member) for member in record.members}
     known = {member: worker for member, worker in workers.items() if worker is not None}
-    found = list(_of_workers(state, record, known)) if known and len(known) == len(workers) else []
+    found: list[FindingAtRound] = []
+    if known and len(known) == len(workers):
+        found += _of_workers(state, record, known)
+        found += _against_configuration(state, record, known, observation)
     if observation.held_since is not None:
         # There may be a newer decision that nobody can read yet.
         found = found_before(found, state.findings)
@@ -78,6 +96,52 @@ def _without_worker(
         return
     waited = f"the scheduled delay of {delay // 1_000:,} s has passed" if delay else "it was taken from its worker"
     yield FindingAtRound("unassigned", decided, f"run by nobody, and no rebalance follows, though {waited}: {units}")
+
+
+def _against_configuration(
+    state: GroupState, record: MembershipRecord, workers: Mapping[str, Worker], observation: GroupObservation
+) -> Iterator[FindingAtRound]:
+    """Units that are configured and run by nobody, even if they never ran, and units that run and are not configured.
+
+    Units that were taken from a worker, and a leader that could assign nothing, are findings of their own.
+    """
+    seen = observation.connectors
+    if seen is None or state.classic.transfer is not None or any(worker.error for worker in workers.values()):
+        return
+    what = zlib.crc32(msgspec.msgpack.encode(seen.connectors))
+    watched, elapsed = f"configuration {what} watched since {record.record}", observation.elapsed_time
+    began = min(state.findings.get(watched, elapsed), elapsed)
+    yield FindingAtRound("unassigned", began, "", watched, shown=False)
+    delay = max(worker.delay for worker in workers.values())
+    if elapsed - began <= delay + rebalance_timeout(record) or is_rebalancing(observation):
+        return
+    since = state.clock.now - (elapsed - began)
+    runs = {unit for member in record.members for unit in units_of(member.assigned)}
+    counts = {connector.name: connector.tasks for connector in seen.connectors}
+    strange = [
+        (name, number)
+        for name, number in runs
+        if name not in counts or (counts[name] != TASKS_UNKNOWN and number >= counts[name])
+    ]
+    topic = seen.topic[:200]
+    if strange:
+        detail = f"run, though topic {topic} does not configure them: {_named_units(strange)}"
+        if len(strange) == len(runs):
+            detail = f"nothing that runs is configured in topic {topic}, is it this group's? {_named_units(strange)}"
+        yield FindingAtRound("no_such_partition", since, detail)
+    missing = _configured_units(seen) - runs
+    if missing and (not strange or len(strange) < len(runs)):
+        detail = f"configured in topic {topic}, and run by nobody: {_named_units(missing)}"
+        yield FindingAtRound("unassigned", since, detail)
+
+
+def _configured_units(seen: SeenConnectors) -> set[tuple[str, int]]:
+    """Every unit that a leader assigns, as far as it is known: also of a paused connector, but no task of a stopped."""
+    return {
+        (connector.name, number)
+        for connector in seen.connectors
+        for number in range(CONNECTOR, 0 if connector.state == STOPPED else max(0, connector.tasks))
+    }
 
 
 def _named_units(units: Iterable[tuple[str, int]]) -> str:

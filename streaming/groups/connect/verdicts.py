@@ -146,7 +146,7 @@ def _run_twice(record: MembershipRecord) -> tuple[DriftedPartition, ...]:
     """Units that run on several workers, as drifted ones."""
     workers: dict[Unit, list[str]] = {}
     for member in record.members:
-        for unit in _units(member.assigned):
+        for unit in units_of(member.assigned):
             workers.setdefault(unit, []).append(member.member_id)
     return tuple(
         [
@@ -157,12 +157,13 @@ def _run_twice(record: MembershipRecord) -> tuple[DriftedPartition, ...]:
     )
 
 
-def _units(by_connector: TopicPartitions | None) -> list[Unit]:
+def units_of(by_connector: TopicPartitions | None) -> list[Unit]:
+    """Connectors and tasks, one by one."""
     return [(name, number) for name, numbers in by_connector or () for number in numbers]
 
 
 def _against_eager(record: MembershipRecord) -> Verdict:
-    configured = [unit for member in record.members for unit in _units(member.assigned)]
+    configured = [unit for member in record.members for unit in units_of(member.assigned)]
     dealt = assign_eagerly(configured, [member.member_id for member in record.members])
     expected = from_topics({worker: _by_connector(units) for worker, units in dealt.items()})
     actual = from_topics({member.member_id: member.assigned or () for member in record.members})
@@ -177,9 +178,9 @@ def _by_connector(units: list[Unit]) -> TopicPartitions:
 
 
 def _against_incremental(record: MembershipRecord, workers: Mapping[str, Worker], before: Owned | None) -> Verdict:
-    running = {member.member_id: _units(member.owned) for member in record.members}
-    started = {worker: frozenset(_units(of.started)) for worker, of in workers.items()}
-    revoked = {worker: frozenset(_units(of.revoked)) for worker, of in workers.items()}
+    running = {member.member_id: units_of(member.owned) for member in record.members}
+    started = {worker: frozenset(units_of(of.started)) for worker, of in workers.items()}
+    revoked = {worker: frozenset(units_of(of.revoked)) for worker, of in workers.items()}
     delay = max(worker.delay for worker in workers.values())
     tried = 0
     try:

@@ -29,6 +29,7 @@ from streaming.probe.kafka.answers import (
     topic_of,
 )
 from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopics, TopicTurns
+from streaming.probe.kafka.connect_groups import ConfigTail, ConnectGroups
 from streaming.probe.kafka.followed import Committed, FollowedGroups, LogState, LogTail
 from streaming.probe.kafka.holds import BlockedPartition, BlockingProducer, lasting, with_holders
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, ListedGroup
@@ -121,6 +122,7 @@ class KafkaCluster:
         reads_log: bool = True,
         tail: LogTail | None = None,
         share_tail: StateTail | None = None,
+        config_tails: Mapping[str, ConfigTail] | None = None,
     ) -> None:
         """Watch through an open `KafkaAdminClient`, which stays the caller's to close, as the tails of the logs do.
 
@@ -141,6 +143,7 @@ class KafkaCluster:
         self._share_settings: Retentions[ShareSettings] = Retentions(heartbeat_ms / 1000)
         self._followed = FollowedGroups(tail)
         self._shares = ShareGroups(self._ask_topics, self._ask_groups, self._ask_partitions, share_tail)
+        self._connectors = ConnectGroups(self._ask_topics, self._ask_partitions, config_tails or {})
         self._topic_metadata: Mapping[str, TopicMetadata] = {}
         self._cluster_topics: ClusterTopics | None = None
         if watches_topic is not None:
@@ -281,6 +284,7 @@ class KafkaCluster:
             frozenset(self._followed.recorded),
             shares.groups,
             shares.log,
+            self._connectors.observe(groups.values(), deadline),
         )
 
     def ask_timestamps(self, deadline: Deadline) -> None:

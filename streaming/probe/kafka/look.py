@@ -8,7 +8,7 @@ from typing import Final
 
 from streaming.probe.kafka.holds import BlockedPartition
 from streaming.probe.kafka.seen import GroupMembers, SeenGroup
-from streaming.records import Configured, SeenShares, TopicObservation, UnreadTimestamp
+from streaming.records import Configured, SeenConnectors, SeenShares, TopicObservation, UnreadTimestamp
 
 EMPTY: Final = "Empty"
 """State of a group without members, in Kafka's words."""
@@ -98,6 +98,7 @@ class GroupsSeen:
         changed: Groups of whose members the log has told something since the round before.
         shares: Deliveries of share groups, as far as they are known in this round.
         share_log: How far each partition of `__share_group_state` was read; empty where it is not read.
+        connectors: What is configured for Connect groups, as far as it is known in this round.
     """
 
     groups: Mapping[str, ListedGroup]
@@ -111,3 +112,4 @@ class GroupsSeen:
     changed: Collection[str] = ()
     shares: Mapping[str, SeenShares] = field(default_factory=dict)
     share_log: tuple[int, ...] = ()
+    connectors: Mapping[str, SeenConnectors] = field(default_factory=dict)

@@ -168,6 +168,7 @@ def round_events(
             seen=None if seen is None else _seen(seen, group, memory),
             configured=head.configured(group),
             shares=look.shares.get(group),
+            connectors=look.connectors.get(group),
         )
         (resting if idle else others).append(event)
     return resting + others

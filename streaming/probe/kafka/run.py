@@ -11,6 +11,7 @@ as well. The questions by timestamp whose answers later rounds tell follow the r
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka.brokers import brokers_after, is_outdated
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
 from streaming.probe.kafka.cluster_topics import gone, turns_after
+from streaming.probe.kafka.connect_groups import ConfigTail
 from streaming.probe.kafka.followed import LogTail
 from streaming.probe.kafka.holds import advance_holds, reported_holds
 from streaming.probe.kafka.look import RoundHead
@@ -54,6 +56,7 @@ class Probe(RoundsProbe[Memory]):
         self._cluster: KafkaCluster | None = None
         self._log_tail: LogTail | None = None
         self._share_tail: StateTail | None = None
+        self._config_tails: Mapping[str, ConfigTail] = {}
         self._source: Source | None = None
         self._log = OffsetsLogView((), Metadata(None, (), False, {}))
 
@@ -66,7 +69,8 @@ class Probe(RoundsProbe[Memory]):
 
     def _close(self) -> None:
         admin, self._admin, self._cluster = self._admin, None, None
-        tails, self._log_tail, self._share_tail = (self._log_tail, self._share_tail), None, None
+        tails = (self._log_tail, self._share_tail, *self._config_tails.values())
+        self._log_tail, self._share_tail, self._config_tails = None, None, {}
         for tail in tails:
             if tail is not None:
                 tail.close()
@@ -83,10 +87,13 @@ class Probe(RoundsProbe[Memory]):
         if self._source is None:
             self._source = self._choose(memory, deadline)
         if self._cluster is None:
+            connect = partial(open_reader, settings.kafka)
             if self._source.name == LOG:
-                connect = partial(open_reader, settings.kafka)
                 self._log_tail = LogTail(settings.job.offsets_topic, connect, settings.filters.watches_group)
                 self._share_tail = StateTail(connect)
+            self._config_tails = {
+                group: ConfigTail(topic, connect) for group, topic in settings.connect_config_topics.items()
+            }
             self._cluster = KafkaCluster(
                 self._admin,
                 settings.job.offsets_topic,
@@ -97,6 +104,7 @@ class Probe(RoundsProbe[Memory]):
                 reads_log=self._source.name == LOG,
                 tail=self._log_tail,
                 share_tail=self._share_tail,
+                config_tails=self._config_tails,
             )
         # The leaders of the offsets log are requested before the round opens: they say nothing about any group, and
         # without a log there is no round.

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka.errors import AuthorizationError, CorruptRecordError, KafkaError
-
 from streaming.lifecycle import room_log
 from streaming.offsets_log import LogRecord, UnknownKey, UnknownVersion, UnreadableRecords, Windows, unknown_type
 from streaming.probe.deadline import Deadline
@@ -33,15 +31,8 @@ from streaming.probe.kafka.requests import (
     ShareSettings,
     TopicMetadata,
 )
-from streaming.record_batches import (
-    FetchedBatch,
-    Gone,
-    OffsetRange,
-    RangeReader,
-    UnreadableTopicError,
-    unwalkable,
-    walk,
-)
+from streaming.probe.kafka.topic_tail import TopicTail
+from streaming.record_batches import RangeReader
 from streaming.records import (
     BROKERS,
     SHARE,
@@ -76,73 +67,35 @@ _TOLD_WHOLE: Final = 3
 Undecoded = QuarantinedRecord | CountedRecords
 
 
-class StateTail:
+class StateTail(TopicTail):
     """Follows `__share_group_state`. Not for several threads.
 
     Attributes:
         states: What it tells.
-        positions: How far each partition was read.
-        is_refused: The right to read the topic is missing: this process does not try again.
     """
 
     def __init__(self, connect: Callable[[], RangeReader]) -> None:
         """Read through a reader that is opened when there is something to read."""
+        super().__init__(TOPIC, connect)
         self.states = ShareStates()
-        self.positions: dict[int, int] = {}
-        self.is_refused = False
-        self._connect = connect
-        self._reader: RangeReader | None = None
         self._counted_from: dict[int, int] = {}
         self._unreadable: dict[int, UnreadableRecords] = {}
 
-    def close(self) -> None:
-        """Close the reader."""
-        if self._reader is not None:
-            self._reader.close()
+    def follow(
+        self, ends: Mapping[int, int], topic_id: str | None, before: tuple[int, ...], deadline: Deadline
+    ) -> bool:
+        """Read up to these ends, as `read_to`; whether everything was read.
 
-    def follow(self, ends: Mapping[int, int], before: tuple[int, ...], deadline: Deadline) -> bool:
-        """Read up to these ends.
-
-        Args:
-            ends: By partition, all of them.
-            before: How far the last closed round has read; empty where none has.
-            deadline: Goes on with what is read.
-
-        Returns:
-            Whether everything was read.
-
-        Raises:
-            RoundAbandonedError, StopRequestedError: As `Deadline.remaining`.
+        `before` is how far the last closed round has read; empty where none has.
         """
-        if any(end < self.positions.get(partition, 0) for partition, end in ends.items()):
-            # The topic was cut back, or created again: what was read may never have happened.
-            self.states, self.positions = ShareStates(), {}
         for partition, end in ends.items():
             if partition not in self._counted_from:
                 self._counted_from[partition] = before[partition] if partition < len(before) else end
-        ranges = [OffsetRange(TOPIC, p, self.positions.get(p, 0), end) for p, end in ends.items()]
-        ranges = [wanted for wanted in ranges if wanted.start < wanted.end]
-        if not ranges:
-            return True
-        deadline.begin()
-        try:
-            if self._reader is None:
-                self._reader = self._connect()
-            for where, item in self._reader.read(ranges):
-                deadline.answered()
-                if isinstance(item, FetchedBatch):
-                    self._apply(where, item)
-                elif isinstance(item, Gone) and not item.before_log:
-                    return False  # the next round sees a lower end
-        except (UnreadableTopicError, KafkaError) as error:
-            self.is_refused = isinstance(error.__cause__, AuthorizationError)
-            said = (
-                _NO_RIGHT if self.is_refused else f"{TOPIC} could not be followed, so coordinators are asked: {error}"
-            )
+        why = self.read_to(ends, topic_id, deadline)
+        if why is not None:
+            said = _NO_RIGHT if self.is_refused else f"{TOPIC} could not be followed, so coordinators are asked: {why}"
             _LOG.info("%s", said)
-            return False
-        self.positions |= ends
-        return True
+        return why is None
 
     @property
     def unreadable(self) -> tuple[Undecoded, ...]:
@@ -164,27 +117,24 @@ class StateTail:
         """A closed round has it."""
         self._unreadable = {}
 
-    def _apply(self, where: OffsetRange, batch: FetchedBatch) -> None:
-        partition = where.partition
-        counted_from = self._counted_from[partition]
-        try:
-            for record in walk(batch, max(where.start, self.positions.get(partition, 0)), where.end):
-                plain = LogRecord(*record)
-                decoded = decode_state(plain.key, plain.value)
-                if isinstance(decoded, StateRecord):
-                    self.states.apply(decoded, counts=plain.offset >= counted_from)
-                elif plain.offset >= counted_from:
-                    unreadable = self._unreadable_of(partition)
-                    if isinstance(decoded, UnknownKey | UnknownVersion):
-                        unreadable.unknown(plain, *unknown_type(plain))
-                    else:
-                        unreadable.reject(plain, decoded.reason)
-                self.positions[partition] = plain.offset + 1
-        except CorruptRecordError as error:
-            plain, reason = unwalkable(batch, error)
-            if plain.offset >= counted_from:
-                self._unreadable_of(partition).reject(plain, reason)
-            self.positions[partition] = batch.offset + 1
+    def _forget(self) -> None:
+        self.states = ShareStates()
+
+    def _take(self, partition: int, record: LogRecord) -> None:
+        counts = record.offset >= self._counted_from[partition]
+        decoded = decode_state(record.key, record.value)
+        if isinstance(decoded, StateRecord):
+            self.states.apply(decoded, counts=counts)
+        elif not counts:
+            return
+        elif isinstance(decoded, UnknownKey | UnknownVersion):
+            self._unreadable_of(partition).unknown(record, *unknown_type(record))
+        else:
+            self._unreadable_of(partition).reject(record, decoded.reason)
+
+    def _reject(self, partition: int, record: LogRecord, reason: str) -> None:
+        if record.offset >= self._counted_from[partition]:
+            self._unreadable_of(partition).reject(record, reason)
 
     def _unreadable_of(self, partition: int) -> UnreadableRecords:
         return self._unreadable.setdefault(partition, UnreadableRecords(partition, Windows(), TOPIC))
@@ -284,7 +234,7 @@ class ShareGroups:
             return ()
         if len(ends) < len(topic.leaders):
             return ()
-        if not self._tail.follow({number: end for (_, number), end in ends.items()}, before, deadline):
+        if not self._tail.follow({number: end for (_, number), end in ends.items()}, topic.topic_id, before, deadline):
             return ()
         return tuple([ends[TOPIC, number] for number in range(len(topic.leaders))])
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from streaming.records import Connector, SeenConnectors
 from tests.groups.build import SECOND, Life, make_commit, make_member, make_record, make_topic
 from tests.groups.connect.workers import TIMEOUT, Cluster, WorkerRecord, connector, decision, seen, url
 
@@ -141,3 +144,76 @@ def test_a_group_that_was_connects_starts_again_as_a_group_of_consumers() -> Non
     row = life.rows.rebalance_churn[-1]
     assert (row.partitions_moved, row.protocol_type) == (0, "consumer")
     assert life.rows.drift[-1].verdict == "identical"
+
+
+def configured(life: Life, position: int, *connectors: Connector, **changes: object) -> dict[str, str]:
+    """What is found in a round that shows this configuration."""
+    life.take(seen(position, connectors=SeenConnectors("connect-configs", connectors), **changes))
+    return findings(life)
+
+
+FILES_CONFIGURED, DB_CONFIGURED = Connector("files", 2, "STARTED"), Connector("db", 1, "STARTED")
+
+
+def test_what_is_configured_and_never_ran_is_missing_after_a_rebalance_timeout() -> None:
+    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES)}))
+    assert configured(life, 10, FILES_CONFIGURED, DB_CONFIGURED) == {}
+    assert configured(life, 10 + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
+    found = configured(life, 11 + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED)
+    assert found == {"unassigned": "configured in topic connect-configs, and run by nobody: connector db, task db-0"}
+    (shown,) = life.rows.group_health[-1].findings
+    assert shown.since == life.rows.group_health[0].round_time
+    assert configured(life, 12 + TIMEOUT, FILES_CONFIGURED) == {}
+
+
+def test_a_connector_that_is_new_and_a_decision_that_is_new_get_the_whole_time() -> None:
+    cluster, life = Cluster({"a": []}), Life()
+    life.take(cluster.decide({"a": FILES}, {}))
+    assert configured(life, 10, FILES_CONFIGURED) == {}
+    assert configured(life, 100, FILES_CONFIGURED, DB_CONFIGURED) == {}
+    assert configured(life, 100 + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
+    life.take(msgspec.structs.replace(cluster.decide({}, {}), record=101 + TIMEOUT))
+    assert configured(life, 102 + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
+    assert configured(life, 102 + 2 * TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
+    assert "unassigned" in configured(life, 103 + 2 * TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED)
+
+
+def test_nothing_is_missing_while_the_leader_waits_or_the_workers_rebalance() -> None:
+    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES)}, delay=DELAY * SECOND))
+    configured(life, 10, FILES_CONFIGURED, DB_CONFIGURED)
+    assert configured(life, 10 + DELAY + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
+    late = 11 + DELAY + TIMEOUT
+    assert configured(life, late, FILES_CONFIGURED, DB_CONFIGURED, state="PreparingRebalance") == {}
+    assert "unassigned" in configured(life, late + 1, FILES_CONFIGURED, DB_CONFIGURED)
+
+
+def test_a_stopped_connector_has_no_tasks_to_run_and_a_paused_one_has() -> None:
+    life = Life.after(decision(5, {"a": WorkerRecord(ran=[("files", -1), ("db", -1), ("log", -1)])}))
+    connectors = (Connector("files", 1, "PAUSED"), Connector("db", 1, "STOPPED"), Connector("log", -1, "STARTED"))
+    configured(life, 10, *connectors)
+    found = configured(life, 11 + TIMEOUT, *connectors)
+    assert found == {"unassigned": "configured in topic connect-configs, and run by nobody: task files-0"}
+
+
+def test_what_runs_and_is_not_configured_is_told_and_a_topic_of_another_group_misses_nothing() -> None:
+    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES)}))
+    fewer = Connector("files", 1, "STARTED")
+    configured(life, 10, fewer, DB_CONFIGURED)
+    found = configured(life, 11 + TIMEOUT, fewer, DB_CONFIGURED)
+    assert found == {
+        "no_such_partition": "run, though topic connect-configs does not configure them: task files-1",
+        "unassigned": "configured in topic connect-configs, and run by nobody: connector db, task db-0",
+    }
+    configured(life, 200, DB_CONFIGURED)
+    assert configured(life, 201 + TIMEOUT, DB_CONFIGURED) == {
+        "no_such_partition": "nothing that runs is configured in topic connect-configs, is it this group's? "
+        "connector files, task files-0, task files-1"
+    }
+
+
+def test_without_the_topic_nothing_is_said_of_what_never_ran() -> None:
+    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES)}))
+    configured(life, 10, FILES_CONFIGURED, DB_CONFIGURED)
+    life.take(seen(300))
+    assert findings(life) == {}
+    assert configured(life, 301, FILES_CONFIGURED, DB_CONFIGURED) == {}
