@@ -93,7 +93,7 @@ def test_a_decision_is_written_although_retention_deletes_old_alerts_meanwhile(
     assert sorted(groups) == ["a", "c"]
 
 
-@pytest.mark.parametrize("ahead_s", [45, 3_600, -3_600])
+@pytest.mark.parametrize("ahead_s", [pytest.param(45, marks=pytest.mark.nightly), 3_600, -3_600])
 def test_a_machine_whose_clock_is_off_cries_no_silence_and_misses_none(watched: Watched, ahead_s: int) -> None:
     watched.wall_ms += ahead_s * 1000
     for number in range(12):

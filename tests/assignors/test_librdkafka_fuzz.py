@@ -153,6 +153,7 @@ def _chain(random: Random) -> list[Case]:
     return list(chain(random, "cooperative-sticky", ours, racks=True, tidy=True))
 
 
+@pytest.mark.nightly
 def test_librdkafka_s_own_cooperative_sticky_aborts_where_ours_says_so() -> None:
     random = Random("librdkafka aborts")
     cases = [Case("cooperative-sticky", MOVES_ON)]

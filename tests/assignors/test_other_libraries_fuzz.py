@@ -1,6 +1,6 @@
 """The classes of kafka-python and aiokafka, and the plain rules of librdkafka, franz-go and sarama, compared with ours.
 
-2,000 groups for each class of `range` and `roundrobin` and each rule, 1,000 decisions for each sticky class; the
+1,000 groups for each class of `range` and `roundrobin` and each rule, 1,000 decisions for each sticky class; the
 environment variable CASES sets another number for the classes (20,000 in `make test-all`, a million in `make fuzz`),
 and 3,000 for the rules.
 """
@@ -29,7 +29,7 @@ from tests.examples import examples
 from tests.oracle.java_assignors import Case
 from tests.oracle.python_assignors import NeverEnds, ask_aiokafka, ask_kafka_python
 
-CASES = int(os.environ.get("CASES", "2000"))
+CASES = int(os.environ.get("CASES", "1000"))
 DECISIONS = int(os.environ.get("CASES", "1000"))
 KAFKA_PYTHON = "kafka-python:3.0.12"
 

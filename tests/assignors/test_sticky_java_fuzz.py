@@ -1,6 +1,6 @@
 """The real sticky assignors of ten Kafka releases and ours: same input, same partitions, or both fail.
 
-2,000 decisions per strategy, in chains of ten; the environment variable CASES sets another number: 20,000 in
+1,000 decisions per strategy, in chains of ten; the environment variable CASES sets another number: 20,000 in
 `make test-all`, a million in `make fuzz`.
 """
 
@@ -21,7 +21,7 @@ from tests.oracle.java_runner import Thrown
 pytestmark = pytest.mark.java
 
 STRATEGIES = ("sticky", "cooperative-sticky")
-CASES_PER_STRATEGY = int(os.environ.get("CASES", "2000"))
+CASES_PER_STRATEGY = int(os.environ.get("CASES", "1000"))
 # Decisions per JVM call: more would not fit into the memory of a small machine.
 _AT_ONCE = 20_000
 # Share of decisions in groups with racks, in releases that use racks.

@@ -366,6 +366,7 @@ def test_a_folder_that_does_not_answer_is_a_sentence_without_the_answer_s_body(
         FolderObjects("hdfs://name/bus", "prod").create_bus()
 
 
+@pytest.mark.nightly
 def test_a_start_costs_the_same_requests_after_100_000_appends_as_after_a_few(objects: Objects, folder: str) -> None:
     def requests(topic: str, end: int) -> Counter[str]:
         """Requests of a reader and a writer that start, and follow for a while."""

@@ -102,6 +102,7 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
+@pytest.mark.nightly
 def test_real_groups_are_judged_by_the_users_own_strategies(
     bootstrap: str,
     unique: str,

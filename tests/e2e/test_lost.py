@@ -70,6 +70,7 @@ def test_a_lost_file_of_the_state_is_told_with_the_command(settings: Settings) -
         unless_too_busy(lambda: run(settings, available_now=True))
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_keeps_its_state_partitions_and_says_so_until_a_rebuild_makes_others(
     recorded: Recorded, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:

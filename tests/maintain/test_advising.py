@@ -183,6 +183,7 @@ def test_a_day_that_is_looked_at_in_parts_is_written_once_with_all_of_them(
     assert told(lake) == expected(3, 1)
 
 
+@pytest.mark.nightly
 def test_advice_from_before_a_long_pause_ends_with_the_first_day_after_it(advised: DeltaLake) -> None:
     lake = advised
     writer = Writer(lake)

@@ -124,6 +124,7 @@ def test_a_failure_between_the_two_tables_leaves_the_hour_due(lake: DeltaLake, m
     assert history(lake) == found
 
 
+@pytest.mark.nightly
 def test_two_clusters_close_their_hours_apart(lake: DeltaLake) -> None:
     now = some_hours(lake, 3)
     writer = Writer(lake)
@@ -182,6 +183,7 @@ class Ageing:
         return [done.what for done in maintain(self.lake, now, keep) if done.table in {"lag", "group_hourly"}]
 
 
+@pytest.mark.nightly
 def test_retention_waits_for_a_history_that_fails_but_not_for_ever(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_the_same_seed_draws_the_same_mutants() -> None:
     assert {m.path.split("/")[2] for m in sample(20, "1", ["streaming/groups"])} & {"classic", "lag", "modern"}
 
 
+@pytest.mark.nightly
 def test_a_sample_stays_what_it_was_where_other_code_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = sample(60, "1")
     changed = drawn[0].path

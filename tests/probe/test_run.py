@@ -63,6 +63,7 @@ def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(new_broker: Em
     assert (group, closed.groups) == (f"{unique}-group", 1)
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 @pytest.mark.xdist_group("second")
 def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(

@@ -254,6 +254,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.nightly
 @pytest.mark.xdist_group("object_store")
 @pytest.mark.parametrize("kind", ["folder", "store"])
 def test_of_two_machines_one_works_and_the_other_takes_over_from_the_dead_alone(

@@ -30,6 +30,7 @@ GROUPS = int(os.environ.get("CAUSE_GROUPS", "28"))
 _LIBRDKAFKA, _JAVA, _JAVA_MODERN = ("rd", "classic"), ("java", "classic"), ("java", "consumer")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kinds", "groups_of_each"),
     [

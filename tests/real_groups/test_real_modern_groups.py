@@ -130,6 +130,7 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
         assert [row.subscription for row in followed.members(regex.group).values() if row.rack] == [(names[0],)]
 
 
+@pytest.mark.nightly
 def test_a_live_migration_to_the_new_protocol_and_back_is_one_group_with_one_history(
     bootstrap: str, unique: str, java: JavaMembers
 ) -> None:

@@ -13,6 +13,7 @@ from tests.record_batches.readers import reader
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("pair"), pytest.mark.turn(6)]
 
 
+@pytest.mark.nightly
 def test_a_leader_that_dies_in_the_middle_is_followed_to_the_next(pair: Pair, unique: str) -> None:
     first, second = pair.first, pair.second
     admin = KafkaAdminClient(bootstrap_servers=first.bootstrap)

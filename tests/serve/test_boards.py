@@ -22,6 +22,7 @@ from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
 from tests.dashboards.made_events import OTHER, TARGET, add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
+from tests.examples import examples
 from tests.serve.conftest import Served
 from tests.serve.seen import Seen, shown, text_of
 from tests.serve.texts import TEXTS
@@ -75,7 +76,9 @@ def status_of(boards: Served) -> Callable[[str], int]:
     return cache(lambda target: boards.get(target).status)
 
 
-@pytest.mark.parametrize("target", PAGES)
+@pytest.mark.parametrize(
+    "target", [pytest.param(page, marks=[pytest.mark.nightly] * (at % 3 > 0)) for at, page in enumerate(PAGES)]
+)
 def test_a_board_has_nothing_inline_and_all_its_links_lead_somewhere_below_any_path(
     boards: Served, status_of: Callable[[str], int], target: str
 ) -> None:
@@ -264,20 +267,20 @@ def test_a_consumer_that_joins_now_is_there_with_the_next_round(
     assert 'id="g-demo/g"' in served.get("/?q=newcomer").text
 
 
-@pytest.mark.parametrize(
-    "finding",
-    ["stuck_rebalance", "rebalance_storm", "idle_members", "never_committed", "stuck_deliveries", "records_given_up"],
-)
 def test_a_group_with_a_finding_that_needs_somebody_is_not_ok(
-    tmp_path: Path, serve_over: Callable[..., Served], finding: str
+    tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:
-    group = MadeGroup("g", findings=((finding, "of this kind"),))
-    served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", [group]))
+    needed = (
+        "stuck_rebalance", "rebalance_storm", "idle_members", "never_committed", "stuck_deliveries", "records_given_up"
+    )  # fmt: skip
+    groups = [MadeGroup(finding, findings=((finding, f"with {finding}"),)) for finding in needed]
+    served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", groups))
     served.poll()
-    for target in ("/", "/groups/g"):
-        text = served.get(target).text
-        assert "of this kind · since" in text
-    assert re.search(r'<tr class="h[123]" id="g-demo/g">', served.get("/").text)
+    overview = served.get("/").text
+    for finding in needed:
+        assert f"with {finding} · since" in served.get(f"/groups/{finding}").text
+        assert re.search(rf'<tr class="h[123]" id="g-demo/{finding}">', overview)
+        assert f"with {finding} · since" in overview
 
 
 def test_sums_over_weeks_and_months_are_those_of_the_decisions(
@@ -368,7 +371,7 @@ _NAMES = (
 
 
 @given(path=_PATHS, parameters=st.lists(st.tuples(st.sampled_from(_NAMES), TEXTS), max_size=4))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(500), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_address_fails_a_board(boards: Served, path: str, parameters: list[tuple[str, str]]) -> None:
     began = time.monotonic()
     query = "&".join(f"{name}={quote(value, safe='%')}" for name, value in parameters)

@@ -155,7 +155,8 @@ def test_a_thread_that_has_ended_asks_for_a_restart(made: MadeLake, serve_over: 
 
 
 @pytest.mark.parametrize(
-    ("rounds_ago", "status", "word"), [(0, 200, "ok"), (90, 200, "ok"), (91, 503, "late"), (None, 503, "unknown")]
+    ("rounds_ago", "status", "word"),
+    [pytest.param(0, 200, "ok", marks=pytest.mark.nightly), (90, 200, "ok"), (91, 503, "late"), (None, 503, "unknown")],
 )
 def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds(
     made: MadeLake, serve_over: Callable[..., Served], rounds_ago: int | None, status: int, word: str

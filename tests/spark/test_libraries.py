@@ -239,6 +239,7 @@ def test_a_session_starts_with_the_very_command_that_sparks_launcher_gives(asked
     assert command_of(arguments) == [word for word in told.stdout.replace("\n", "").split("\0") if word]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("environment")
 def test_whatever_is_no_session_is_started_by_sparks_own_script() -> None:
     use_prepared_home()

@@ -16,6 +16,7 @@ from tests.maintain.build import TODAY, Writer, maintain, new_lake, row
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("recorded"), pytest.mark.turn(6)]
 
 
+@pytest.mark.nightly
 def test_spark_reads_a_maintained_table(tmp_path: Path, spark: SparkSession) -> None:
     lake = new_lake(tmp_path)
     writer = Writer(lake)

@@ -120,6 +120,7 @@ def test_a_name_that_the_encoding_of_its_output_lacks_is_escaped_and_ends_nothin
         assert running.wait(60) == 0
 
 
+@pytest.mark.nightly
 def test_without_a_reader_of_its_output_it_goes_on(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     log = lake / "_logs" / "default" / "up.log"

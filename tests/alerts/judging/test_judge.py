@@ -142,7 +142,7 @@ def _cuts(name: str) -> list[list[int]]:
     ("cut", "restart"),
     [
         ("each alone", False),
-        ("all at once", False),
+        pytest.param("all at once", False, marks=pytest.mark.nightly),
         ("uneven gulps", False),
         ("two halves", True),
     ],

@@ -1,6 +1,6 @@
 """The brokers' real classes of several releases and ours: same group, same targets, through chains of ten epochs.
 
-2,000 cases per strategy; the environment variable CASES sets another number: 20,000 in `make test-all`, a million in
+1,000 cases per strategy; the environment variable CASES sets another number: 20,000 in `make test-all`, a million in
 `make fuzz`.
 """
 
@@ -19,7 +19,7 @@ from tests.assignors.random_server_groups import as_share_group, next_epoch, ran
 from tests.oracle.java_runner import Thrown
 from tests.oracle.java_servers import RELEASES, SHARE_RELEASES, ServerCase, Servers
 
-CASES = int(os.environ.get("CASES", "2000"))
+CASES = int(os.environ.get("CASES", "1000"))
 pytestmark = [pytest.mark.java, pytest.mark.timeout(0 if CASES > 20_000 else 300)]
 
 EPOCHS = 10

@@ -14,6 +14,7 @@ from assignors.clients.sticky.claims import write_sticky
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
+from tests.examples import examples
 from tests.groups.build import Life, declared, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import LIBRDKAFKA, judged, seen_for_long, verdict_of, with_assignment
 
@@ -257,7 +258,7 @@ _RELEASES = {"2.4.1": 1, "2.6.3": 1, "2.8.2": 1, "3.3.2": 1, "3.4.0": 3, "3.5.1"
 def test_chains_of_decisions_of_every_release_are_never_called_drifted(strategy: str) -> None:
     random = Random(strategy)
     verdicts: dict[str, int] = {}
-    for _ in range(120):
+    for _ in range(examples(600)):
         release = random.choice(list(_RELEASES))
         for row in _chain(random, strategy, release):
             verdicts[row] = verdicts.get(row, 0) + 1

@@ -159,7 +159,11 @@ def jittered(every: int, until: int, share: float, since: int = 0, seed: int = 7
 @pytest.mark.parametrize("rhythm", RHYTHMS)
 @pytest.mark.parametrize(
     "before",
-    ["nothing", "an outage of an hour", pytest.param("a quiet weekend", marks=pytest.mark.nightly), "both"],
+    [
+        "nothing",
+        "an outage of an hour",
+        *(pytest.param(before, marks=pytest.mark.nightly) for before in ("a quiet weekend", "both")),
+    ],
 )
 def test_a_dead_consumer_is_found_in_its_own_time(rhythm: str, before: str) -> None:
     every, lived, found = RHYTHMS[rhythm]
@@ -194,7 +198,7 @@ def test_two_accidents_in_which_the_consumer_itself_stood_still_do_not_make_it_p
 
 
 @pytest.mark.parametrize("rhythm", RHYTHMS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))])
 def test_nobody_alive_is_taken_for_dead(rhythm: str, seed: int) -> None:
     every, lived, _ = RHYTHMS[rhythm]
     life = Life(4 * lived, interval=interval(rhythm))

@@ -213,7 +213,7 @@ class Anything:
         return QueuesSeen(broker, answer, offsets(), offsets(), self._maybe(offsets))
 
 
-@pytest.mark.parametrize("seed", range(examples(500)))
+@pytest.mark.parametrize("seed", range(examples(200)))
 def test_anything_that_an_event_may_hold_passes_and_fits_the_tables(seed: int) -> None:
     # Imported here: the tables load deltalake and pandas, which the tests of this folder do not load at start.
     from streaming.tables import table_named, to_arrow  # noqa: PLC0415

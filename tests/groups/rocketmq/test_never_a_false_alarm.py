@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from tests.examples import examples
 from tests.groups.rocketmq.world import CIRCLE, SECOND, TOPIC, Client, World
 
 CYCLE: Final = 20 * SECOND
@@ -221,8 +222,8 @@ def check_quiet(seed: int) -> None:
     assert health.verdict == ("identical" if life.alive else "not_applicable")
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_twenty_churning_groups_are_not_blamed_in_ten_minutes(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(examples(100)))
+def test_churning_groups_are_not_blamed_in_ten_minutes(seed: int) -> None:
     check_quiet(seed)
 
 

@@ -21,7 +21,7 @@ from tests.probe.witness import Cluster
 
 @pytest.mark.kafka
 @pytest.mark.xdist_group("second")
-@pytest.mark.parametrize("carrier", ["kafka", "folder"])
+@pytest.mark.parametrize("carrier", [pytest.param("kafka", marks=pytest.mark.nightly), "folder"])
 def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watched_cluster(
     bootstrap: str, unique: str, carrier: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

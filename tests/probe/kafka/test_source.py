@@ -155,7 +155,7 @@ def test_a_stop_ends_the_wait_for_a_log(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("describes_log", [False, True])
+@pytest.mark.parametrize("describes_log", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured, *, describes_log: bool) -> None:
     only_groups = (
         (ACLOperation.DESCRIBE, ResourceType.TOPIC, "orders", ACLResourcePatternType.LITERAL),
