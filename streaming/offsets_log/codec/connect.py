@@ -26,11 +26,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streaming.offsets_log.codec.record_types import Rejected
-from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
+from streaming.offsets_log.codec.wire import Allowance, MalformedError, Reader
 from streaming.records import CONNECTOR, TopicPartitions
-
-# A connector's two-byte length and the count of its tasks.
-_LEAST_UNITS = 2 + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ def decode_worker_state(data: bytes, allowance: Allowance | None = None) -> Work
     """Decode a worker's subscription. Never raises."""
     reader = Reader(data, allowance=allowance)
     try:
-        version = _version(reader)
+        version = reader.version()
         url, config_offset = reader.string("url"), reader.int64("configOffset")
         inner = reader.nullable_bytes("allocation") if version and reader.remaining else None
         allocation = None if inner is None else _assignment(Reader(inner, allowance=reader.allowance))
@@ -113,16 +110,8 @@ def unique_units(units: TopicPartitions, without: TopicPartitions = ()) -> Topic
     return tuple([(connector, tuple(tasks)) for connector, tasks in by_connector.items()])
 
 
-def _version(reader: Reader) -> int:
-    version = reader.int16("version")
-    if version < 0:
-        message = f"version {version} is negative"
-        raise MalformedError(message)
-    return version
-
-
 def _assignment(reader: Reader) -> WorkerAssignment:
-    version = _version(reader)
+    version = reader.version()
     error = reader.int16("error")
     leader, leader_url = reader.string("leader"), reader.string("leaderUrl")
     config_offset = reader.int64("configOffset")
@@ -135,12 +124,4 @@ def _assignment(reader: Reader) -> WorkerAssignment:
 
 
 def _units(reader: Reader, field: str) -> TopicPartitions:
-    units = []
-    for _ in range(reader.nullable_count(field, _LEAST_UNITS, ELEMENT_BYTES) or 0):
-        connector = reader.string("connector")
-        tasks = reader.int32_array("tasks")
-        if tasks and min(tasks) < CONNECTOR:
-            message = f"task {min(tasks)} of a connector in {field} is below {CONNECTOR}"
-            raise MalformedError(message)
-        units.append((connector, tasks))
-    return tuple(units)
+    return reader.numbers_by_name(field, "connector", "tasks", lowest=CONNECTOR, nullable=True)

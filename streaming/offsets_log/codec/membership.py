@@ -44,9 +44,6 @@ from streaming.records import (
     pack_worker,
 )
 
-# A topic's two-byte length and the count of its partitions.
-_LEAST_TOPIC_PARTITIONS = 2 + 4
-
 # Newest version of a subscription with a field of its own.
 _NEWEST = 3
 
@@ -91,7 +88,7 @@ def decode_subscription(data: bytes, allowance: Allowance | None = None) -> Memb
     """Decode a member's subscription. Never raises."""
     reader = Reader(data, allowance=allowance)
     try:
-        version = _version(reader)
+        version = reader.version()
         topics = tuple([reader.string("topic") for _ in range(reader.count("topics", 2, ELEMENT_BYTES))])
         user_data = reader.nullable_bytes("userData")
         owned: TopicPartitions = ()
@@ -101,7 +98,7 @@ def decode_subscription(data: bytes, allowance: Allowance | None = None) -> Memb
                 version = newer - 1
                 break
             if newer == 1:
-                owned = _topic_partitions(reader, "ownedPartitions")
+                owned = reader.numbers_by_name("ownedPartitions", "topic", "partitions")
             elif newer == 2:
                 generation = reader.int32("generationId")
             else:
@@ -117,33 +114,12 @@ def decode_assignment(data: bytes, allowance: Allowance | None = None) -> Member
         return MemberAssignment(None, (), None)
     reader = Reader(data, allowance=allowance)
     try:
-        version = _version(reader)
-        partitions = _topic_partitions(reader, "assignedPartitions")
+        version = reader.version()
+        partitions = reader.numbers_by_name("assignedPartitions", "topic", "partitions")
         user_data = reader.nullable_bytes("userData")
     except MalformedError as error:
         return Rejected(f"assignment: {error}")
     return MemberAssignment(version, partitions, user_data)
-
-
-def _version(reader: Reader) -> int:
-    version = reader.int16("version")
-    if version < 0:
-        message = f"version {version} is negative"
-        raise MalformedError(message)
-    return version
-
-
-def _topic_partitions(reader: Reader, field: str) -> TopicPartitions:
-    topics = []
-    for _ in range(reader.count(field, _LEAST_TOPIC_PARTITIONS, ELEMENT_BYTES)):
-        topic = reader.string("topic")
-        partitions = reader.int32_array("partitions")
-        if partitions and min(partitions) < 0:
-            # Java would accept it; but no assignor produces it, and a verdict on it would be a guess.
-            message = f"partition {min(partitions)} of a topic in {field} is negative"
-            raise MalformedError(message)
-        topics.append((topic, partitions))
-    return tuple(topics)
 
 
 def decode_membership(

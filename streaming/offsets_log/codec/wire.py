@@ -51,6 +51,10 @@ are of members or topics, up to 160,000 members. Without a limit 64 MB of empty 
 """
 
 
+# The two-byte length of a name and the count of its numbers.
+_LEAST_NUMBERS = 2 + 4
+
+
 class MalformedError(Exception):
     """Bytes do not match the schema. Stays inside the codec: its public functions return `Rejected`."""
 
@@ -228,6 +232,37 @@ class Reader:
         """An array of int32 that must not be null."""
         count = self.count(field, 4, INT_BYTES)
         return struct.unpack_from(f">{count}i", self._data, self._take(4 * count, field))
+
+    def version(self) -> int:
+        """The int16 that begins what members exchange; a newer one is read as far as it is known."""
+        version = self.int16("version")
+        if version < 0:
+            message = f"version {version} is negative"
+            raise MalformedError(message)
+        return version
+
+    def numbers_by_name(
+        self, field: str, name: str, numbers: str, *, lowest: int = 0, nullable: bool = False
+    ) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """An array of names with numbers each: topics with partitions, or connectors with tasks.
+
+        Args:
+            field: Name of the array.
+            name: Name of the string in an element.
+            numbers: Name of its array of int32.
+            lowest: The lowest number. Java would accept others; but no assignor gives them, and a verdict on one would
+                be a guess.
+            nullable: Null stands for no element.
+        """
+        count = self.nullable_count if nullable else self.count
+        found = []
+        for _ in range(count(field, _LEAST_NUMBERS, ELEMENT_BYTES) or 0):
+            named, of = self.string(name), self.int32_array(numbers)
+            if of and min(of) < lowest:
+                message = f"{min(of)} in {numbers} of {field} is below {lowest}"
+                raise MalformedError(message)
+            found.append((named, of))
+        return tuple(found)
 
     def tagged_fields(self, known: Mapping[int, Callable[[Reader], object]]) -> dict[int, object]:
         """The tagged fields that end a struct; unknown tags are skipped by their size. Nothing if not flexible.

@@ -93,7 +93,7 @@ _STRICTER = re.compile(
     r"|tag \d+ (at|needs)|tag \d+: |size of tag \d+"
     r"|is neither null nor there"
     r"|is a varint of more than 32 bits"
-    r"|negative partition|of a topic in \w+ is negative"
+    r"|negative partition|\d+ in \w+ of \w+ is below"
 )
 
 # Types that no class of 4.3.1 reads; we know their keys.

@@ -62,7 +62,7 @@ def test_an_assignment_without_its_last_fields_has_their_defaults() -> None:
 def test_what_a_worker_may_not_have_makes_it_undecodable_and_not_the_record() -> None:
     for state, told, reason in (
         (worker_state(1, URL, 7), b"", "assignment: version needs 2 bytes"),
-        (worker_state(1, URL, 7), worker_assignment(1, LEADER, URL, 7, [("files", [-2])]), "task -2 of a connector"),
+        (worker_state(1, URL, 7), worker_assignment(1, LEADER, URL, 7, [("files", [-2])]), "-2 in tasks of assignment"),
         (worker_state(1, URL, 7, b""), worker_assignment(1, LEADER, URL, 7, []), "worker state: version needs 2 bytes"),
     ):
         found = worker(state, told)

@@ -117,7 +117,7 @@ def test_a_subscription_that_ends_within_a_field_is_refused(size: int) -> None:
         (b"\xff\xff\x00\x00\x00\x00", "subscription: version -1 is negative"),
         (
             subscription(1, [], owned=[("t", [-3])]),
-            "subscription: partition -3 of a topic in ownedPartitions is negative",
+            "subscription: -3 in partitions of ownedPartitions is below 0",
         ),
         (
             subscription(1, [])[:10] + (3).to_bytes(4, "big") + bytes(17),
