@@ -44,6 +44,9 @@ _METHODS: Final = {"append_time": "the brokers' timestamps", "timestamps": "the 
 _CONNECTOR: Final = -1
 """The number of a connector itself, beside its tasks."""
 
+_UNITS: Final = {"connect": "unit"}
+"""What owners own by protocol type, where it is no partition: connectors and tasks together."""
+
 _SOUND: Final[Row] = {"kind": None, "expected": None, "actual": None}
 """What stands for a partition that did not drift."""
 
@@ -60,7 +63,7 @@ def owners(
         protocol_type: The group's.
     """
     of_tasks = any(member.get("tasks") for member in members)
-    unit = "task" if of_tasks or protocol_type == "connect" else "partition"
+    unit = "task" if of_tasks else _UNITS.get(protocol_type or "", "partition")
     why_not = _why_not(members, verdict)
     drifted = verdict["drifted_partitions"] or () if verdict is not None and not why_not else ()
     owned: dict[tuple[str, int], list[str]] = defaultdict(list)

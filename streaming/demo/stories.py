@@ -16,6 +16,7 @@ from typing import Any
 
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
+from streaming.demo.connect_worker import SINK_GROUP, TOPIC, UNITS, ConnectWorker
 from streaming.demo.evidence import (
     Evidence,
     Expectation,
@@ -634,6 +635,41 @@ ALL_STORIES: tuple[Story, ...] = (
         rates={WORDS: 1.0},
         again=((0, (_join, "b")), (60, (_leave, "b"))),
         again_s=180,
+    ),
+    Story(
+        19,
+        "two Connect workers with a source and a sink: one crashes, and after a delay the other runs everything",
+        ("files-connect", SINK_GROUP),
+        {TOPIC: 2},
+        {name: partial(ConnectWorker, "files-connect", f"connect-{name}") for name in "ab"},
+        ((0, (_join, "a", "b")), (25, (_tell, "a", "deploy")), (65, (_tell, "b", "vanish")), (100,)),
+        (
+            holds(
+                "no decision of files-connect should be drifted, and most should be recomputed",
+                "SELECT count(*) FILTER (verdict = 'drifted') = 0 AND "
+                "count(*) FILTER (verdict = 'identical') > count(*) / 2 AS holds, list(verdict) AS verdicts "
+                "FROM drift WHERE group_id = 'files-connect'",
+            ),
+            holds(
+                "both workers of files-connect should have run connectors or tasks",
+                "SELECT count(DISTINCT client_host) = 2 AS holds FROM members "
+                "WHERE group_id = 'files-connect' AND partition_count > 0",
+            ),
+            holds(
+                "what the crashed worker ran should have waited for its return",
+                "SELECT count(*) > 0 AS holds FROM group_health WHERE group_id = 'files-connect' "
+                "AND contains(CAST(findings AS VARCHAR), 'the worker that ran it comes back')",
+                timed=True,
+            ),
+            now(
+                "files-connect",
+                "run everything on one worker, without a finding",
+                f"members = 1 AND assigned_partitions = {UNITS} AND len(coalesce(findings, [])) = 0",
+                timed=True,
+            ),
+            now(SINK_GROUP, "have written everything", "lag_total = 0"),
+        ),
+        rates={TOPIC: 1.0},
     ),
 )
 

@@ -177,6 +177,8 @@ def _no_inputs(row: Mapping[str, Any]) -> str:
             "Connect's leader deals connectors and tasks by its configuration and its memory, which no record has: "
             "with some that the record suggests, it gives exactly this."
         )
+    if row["verdict"] == "unverified" and row.get("strategy") in ("compatible", "sessioned"):
+        return "Nothing here is known to be wrong: a connector or task on two Connect workers would be drifted."
     if row["verdict"] in ("unverified", "identical"):
         return (
             "What the strategy was given is not kept: no strategy was asked, or it is too large for a row of the table."

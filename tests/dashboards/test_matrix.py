@@ -149,7 +149,7 @@ def test_a_task_in_two_processes_is_shown_at_both() -> None:
 def test_a_connect_group_shows_connectors_with_their_tasks() -> None:
     found = owners([member("a", -1, 0, topic="sink")], verdict(kind="identical"), [], "connect")
     assert [row["name"] for row in found["rows"]] == ["connector", 0]
-    assert found["unit"] == "task"
+    assert found["unit"] == "unit"
 
 
 def test_a_partition_of_a_share_group_shows_all_its_members() -> None:

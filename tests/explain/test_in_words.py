@@ -257,6 +257,11 @@ def test_a_decision_without_a_time_is_of_an_unknown_one(tmp_path: Path) -> None:
     assert printed(str(tmp_path), "g").startswith("g (c), generation 3, decision 7 of an unknown time\n")
 
 
+def test_an_unverified_deal_of_connect_says_what_would_be_wrong() -> None:
+    told = verdict_in_words({**row("unverified", None), "strategy": "sessioned"})
+    assert told.sentences[1].startswith("Nothing here is known to be wrong: a connector or task on two")
+
+
 @pytest.mark.parametrize(
     ("protocol", "said"), [("default", "Connect's eager leader deals every"), ("sessioned", "and its memory, which no")]
 )
