@@ -18,7 +18,7 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
-from streaming.probe import Probe, check
+from streaming.probe import Probe, check, inspect
 from streaming.probe.kafka.holds import HELD_ROUNDS
 from tests.java_tools import run_java
 from tests.probe.secured import PASSWORD, RIGHTS, Secured
@@ -151,6 +151,27 @@ def test_rights_on_the_watched_names_only_are_enough(secured: Secured) -> None:
     settings = secured.settings(Filters(groups=("billing",), topics=("orders",)))
     assert problems_of(settings) == []
     assert any("Describe on Group 'payments'" in p for p in check(secured.settings(Filters(groups=("payments",)))))
+
+
+@pytest.mark.kafka
+def test_a_configuration_topic_of_connect_that_cannot_be_read_is_a_warning_and_no_problem(
+    secured: Secured, unique: str
+) -> None:
+    secured.grant(*RIGHTS)
+    there, absent = f"{unique}-configs", f"{unique}-absent"
+    secured.admin.create_topics({there: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+    settings = secured.settings().model_copy(update={"connect_config_topics": {"workers": there, "others": absent}})
+
+    def said() -> list[tuple[str, str]]:
+        return [(line.state, line.text) for line in inspect(settings) if "Connect" in line.what]
+
+    [missing, unread] = said()
+    assert missing[0] == unread[0] == "warn"
+    assert f"There is no topic '{absent}': correct connect_config_topics" in missing[1]
+    assert f"User 'evenkeel' lacks the right Read on Topic '{there}'" in unread[1]
+    assert problems_of(settings) == []
+    secured.grant((ACLOperation.READ, ResourceType.TOPIC, there, ACLResourcePatternType.LITERAL))
+    assert said()[1] == ("ok", "may be read")
 
 
 @pytest.mark.kafka

@@ -21,6 +21,7 @@ __all__ = ["ConnectWorker", "Units"]
 Units = frozenset[tuple[str, str, int]]
 """Who runs what: URL of the worker, connector, and number of the task, or -1 for the connector itself."""
 
+_TARGET_STATES = {"PAUSED": "PAUSED", "STOPPED": "STOPPED"}
 _WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
 _SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 _SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -105,6 +106,18 @@ class ConnectWorker:
         file.touch()
         config = {"connector.class": _SOURCE, "topic": topic, "file": str(file)}
         return requests.put(f"{self.address}/connectors/{name}/config", json=config, timeout=30).ok
+
+    def put(self, name: str, what: str) -> bool:
+        """Let a connector "pause", "stop" or "resume"; False as above."""
+        return requests.put(f"{self.address}/connectors/{name}/{what}", timeout=30).ok
+
+    def configured(self) -> dict[str, tuple[int, str]]:
+        """Number of tasks and target state of each connector, by the REST API of this worker."""
+        status = self._get("/connectors?expand=status&expand=info") or {}
+        return {
+            name: (len(of["info"]["tasks"]), _TARGET_STATES.get(of["status"]["connector"]["state"], "STARTED"))
+            for name, of in status.items()
+        }
 
     def delete(self, name: str) -> bool:
         """Delete a connector; False as above."""

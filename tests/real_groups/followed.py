@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -41,11 +41,13 @@ class Followed:
         heartbeat_ms: int = 600_000,
         interval_ms: int = 10_000,
         offsets_log: OffsetsLog = "log",
+        connect_config_topics: Mapping[str, str] | None = None,
     ) -> None:
         settings = Settings(
             cluster="real",
             offsets_log=offsets_log,
             kafka=KafkaSettings(bootstrap_servers=bootstrap),
+            connect_config_topics=dict(connect_config_topics or {}),
             filters=Filters(groups=(f"/^{prefix}/",)),
             probe=ProbeSettings(
                 events_topic=f"{prefix}.{offsets_log}.events",

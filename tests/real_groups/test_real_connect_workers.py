@@ -6,13 +6,20 @@ What the core says each of them runs is what their REST API says, whenever the g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
 
+from streaming.config import KafkaSettings
+from streaming.probe.clients import open_reader
+from streaming.probe.deadline import Deadline
+from streaming.probe.kafka.connect_groups import ConfigTail
+from streaming.records import group_key
 from tests.probe.witness import Cluster
 from tests.real_groups.connect_worker import ConnectWorker, Units
 from tests.real_groups.followed import Followed, until
@@ -33,7 +40,9 @@ def test_what_is_said_of_real_workers_is_what_their_rest_api_says(bootstrap: str
     recording = Recording(tmp_path / "connect.jsonl")
     with ExitStack() as stack:
         log = stack.enter_context(offsets_log(bootstrap))
-        followed = stack.enter_context(Followed(bootstrap, unique))
+        followed = stack.enter_context(
+            Followed(bootstrap, unique, connect_config_topics={group: f"{group}-config"}, interval_ms=1_000)
+        )
 
         def keep(name: str, key: bytes, value: bytes | None, at: int) -> None:
             if name == group:
@@ -95,6 +104,30 @@ def test_what_is_said_of_real_workers_is_what_their_rest_api_says(bootstrap: str
 
         done(lambda: two.delete(f"{unique}-first"))
         at_rest(two, 9, 3)
+
+        def says_what_rest_says(expected: Mapping[str, tuple[int, str]]) -> None:
+            reader = ConfigTail(f"{group}-config", partial(open_reader, KafkaSettings(bootstrap_servers=bootstrap)))
+
+            def agree() -> bool:
+                followed.round()
+                ends = admin.list_partition_offsets({TopicPartition(reader.topic, 0): OffsetSpec.LATEST})
+                (end,) = [of.offset for of in ends.values()]
+                assert reader.read_to({0: end}, None, Deadline.after(30)) is None
+                told = {of.name: (of.tasks, of.state) for of in reader.configs.connectors}
+                return told == two.configured() == expected
+
+            until(agree)
+            reader.close()
+
+        second, sink = f"{unique}-second", f"{unique}-sink"
+        says_what_rest_says({second: (1, "STARTED"), sink: (6, "STARTED")})
+        done(lambda: two.put(second, "pause"))
+        done(lambda: two.put(sink, "stop"))
+        says_what_rest_says({second: (1, "PAUSED"), sink: (0, "STOPPED")})
+        done(lambda: two.put(sink, "resume"))
+        says_what_rest_says({second: (1, "PAUSED"), sink: (6, "STARTED")})
+        found = {one.finding for row in followed.rows[group_key(group)].group_health for one in row.findings}
+        assert found.isdisjoint({"unassigned", "no_such_partition"})
 
         verdicts = Counter(row.verdict for row in followed.drift(group).values())
         assert verdicts["drifted"] == 0
