@@ -643,7 +643,7 @@ ALL_STORIES: tuple[Story, ...] = (
         {TOPIC: 2},
         {name: partial(ConnectWorker, "files-connect", f"connect-{name}") for name in "ab"},
         # The first one leads: a leader that follows on one that crashed waits for nobody.
-        ((0, (_join, "a")), (18, (_join, "b")), (35, (_tell, "a", "deploy")), (65, (_tell, "b", "vanish")), (100,)),
+        ((5, (_join, "a")), (22, (_join, "b")), (38, (_tell, "a", "deploy")), (70, (_tell, "b", "vanish")), (105,)),
         (
             holds(
                 "no decision of files-connect should be drifted, and most should be recomputed",
