@@ -127,7 +127,7 @@ def compacted(random: Random, topic: Topic) -> Topic:
 @pytest.mark.java
 @pytest.mark.parametrize(
     ("release", "topics"),
-    [("4.3.1", 500), *(pytest.param(release, 5_000, marks=pytest.mark.nightly) for release in RELEASES)],
+    [("4.3.1", 200), *(pytest.param(release, 5_000, marks=pytest.mark.nightly) for release in RELEASES)],
 )
 def test_what_a_topic_says_is_what_a_worker_reads_from_it(release: str, topics: int) -> None:
     random, stops = Random(54), release != "3.4.1"
