@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
-from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from kafka.errors import KafkaError
@@ -105,9 +104,7 @@ class RoundsProbe(ABC, Generic[_Memory]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._tell_end()
         self.close()
 

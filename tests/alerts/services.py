@@ -9,7 +9,6 @@ import threading
 from dataclasses import dataclass
 from email.message import Message as Mail
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -110,9 +109,7 @@ class Services:
         self._patch.setattr(requests.adapters.HTTPAdapter, "send", to_us)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._patch.undo()
         self._server.shutdown()
         self._server.server_close()
@@ -157,8 +154,6 @@ class MailServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()

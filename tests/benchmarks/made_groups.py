@@ -13,7 +13,6 @@ import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -180,9 +179,7 @@ class MadeGroups:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._producer.purge()
         self._writer.close()
 

@@ -9,7 +9,6 @@ from itertools import count
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 from threading import Event, Lock, Thread
-from types import TracebackType
 from typing import NamedTuple, Self
 
 __all__ = ["MembersProcess", "Told"]
@@ -56,9 +55,7 @@ class MembersProcess:
         self._open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

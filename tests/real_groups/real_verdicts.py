@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from types import TracebackType
 from typing import Self
 
 from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
@@ -53,9 +52,7 @@ class Rounds:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
         with self._probe:

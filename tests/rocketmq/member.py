@@ -15,7 +15,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Final, Self
 
 from assignors.rocketmq import (
@@ -150,9 +149,7 @@ class RocketMQMember:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
