@@ -40,6 +40,37 @@ _STOP_S: Final = 20.0
 """It stops its tasks and leaves its group within a second; a JVM that is still starting finishes its start first."""
 
 
+WORKER: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
+"""A worker's main class; it takes the file with its settings."""
+
+
+def worker_settings(bootstrap: str, group: str, address: str, delay_ms: int) -> dict[str, str]:
+    """The settings of a worker.
+
+    Args:
+        bootstrap: `HOST:PORT` of the Kafka cluster.
+        group: Its group; the topic of its configuration is `GROUP-config`.
+        address: URL of its REST API.
+        delay_ms: For how long its leader waits for one that is gone.
+    """
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "listeners": address,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        **{f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")},
+        **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
+        **{f"{kind}.storage.partitions": "1" for kind in ("offset", "status")},
+        # Without a look at every class of every jar.
+        "plugin.discovery": "service_load",
+        "offset.flush.interval.ms": "500",
+        "scheduled.rebalance.max.delay.ms": str(delay_ms),
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "500",
+    }
+
+
 class ConnectWorker:
     """One running worker."""
 
@@ -49,28 +80,11 @@ class ConnectWorker:
         self._folder = stage.folder / name
         self._folder.mkdir(parents=True, exist_ok=True)
         self._address = f"http://127.0.0.1:{free_port()}"
-        settings = {
-            "bootstrap.servers": stage.bootstrap,
-            "group.id": group,
-            "listeners": self._address,
-            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-            **{f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")},
-            **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
-            **{f"{kind}.storage.partitions": "1" for kind in ("offset", "status")},
-            # Without a look at every class of every jar.
-            "plugin.discovery": "service_load",
-            "offset.flush.interval.ms": "1000",
-            "scheduled.rebalance.max.delay.ms": str(_DELAY_MS),
-            "session.timeout.ms": "6000",
-            "heartbeat.interval.ms": "1500",
-            "consumer.session.timeout.ms": "6000",
-            "consumer.heartbeat.interval.ms": "1500",
-        }
+        sinks = {"consumer.session.timeout.ms": "6000", "consumer.heartbeat.interval.ms": "1500"}
+        settings = worker_settings(stage.bootstrap, group, self._address, _DELAY_MS) | sinks
         file = self._folder / "worker.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), "utf-8")
-        main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        self._process = GuardedProcess([*java_command("connect"), main, file], log=stage.folder / "members.log")
+        self._process = GuardedProcess([*java_command("connect"), WORKER, file], log=stage.folder / "members.log")
 
     @property
     def settled(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import psutil
 import requests
 
+from streaming.demo.connect_worker import WORKER, worker_settings
 from streaming.demo.ports import free_port
 from streaming.jars import classpath
 from streaming.java import find_java
@@ -22,7 +23,6 @@ Units = frozenset[tuple[str, str, int]]
 """Who runs what: URL of the worker, connector, and number of the task, or -1 for the connector itself."""
 
 _TARGET_STATES = {"PAUSED": "PAUSED", "STOPPED": "STOPPED"}
-_WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
 _SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 _SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
@@ -34,21 +34,7 @@ class ConnectWorker:
         self.group = group
         self.address = f"http://127.0.0.1:{free_port()}"
         self._folder = folder
-        self._settings = {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "listeners": self.address,
-            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-            **{f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")},
-            **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
-            **{f"{kind}.storage.partitions": "1" for kind in ("offset", "status")},
-            "plugin.discovery": "only_scan",
-            "offset.flush.interval.ms": "500",
-            "scheduled.rebalance.max.delay.ms": str(delay_ms),
-            "session.timeout.ms": "6000",
-            "heartbeat.interval.ms": "500",
-        }
+        self._settings = worker_settings(bootstrap, group, self.address, delay_ms)
         self._process: GuardedProcess | None = None
 
     def __enter__(self) -> Self:
@@ -56,7 +42,7 @@ class ConnectWorker:
         settings = self._folder / "worker.properties"
         settings.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()), "utf-8")
         jars = os.pathsep.join(map(str, classpath("connect")))
-        command = [find_java(), "-Xmx256m", *SHORT_LIVED, "-cp", jars, _WORKER, settings]
+        command = [find_java(), "-Xmx256m", *SHORT_LIVED, "-cp", jars, WORKER, settings]
         self._process = GuardedProcess(command, log=self._folder / "log")
         return self
 
