@@ -28,6 +28,10 @@ import sys
 import threading
 import time
 
+TYPE_CHECKING = False  # (`typing` takes a third of the start)
+if TYPE_CHECKING:
+    from streaming.process._fork_server import Forked
+
 GRACE_S = 3.0
 """A broker needs this long at most to close its log cleanly; nobody waits for it, since the starter is gone."""
 
@@ -76,7 +80,6 @@ class _Log:
 
 def main() -> int:
     """Run the program; returns its exit code."""
-    starter = os.getppid()
     log, log_bytes, *command = sys.argv[1:]
     program = subprocess.Popen(
         command,
@@ -84,12 +87,18 @@ def main() -> int:
         stdout=subprocess.PIPE if log else sys.stderr,
         stderr=subprocess.STDOUT if log else None,
         process_group=0,
-        preexec_fn=_die_with_this_process,  # noqa: PLW1509  (no other thread has started yet)
+        preexec_fn=die_with_the_guard,  # noqa: PLW1509  (no other thread has started yet)
     )
+    return guard(program, log, int(log_bytes))
+
+
+def guard(program: subprocess.Popen[bytes] | Forked, log: str, log_bytes: int) -> int:
+    """Guard a program that this process has just started; returns the exit code to end with."""
+    starter = os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: program.terminate())
     os.write(1, f"{program.pid}\n".encode())
     threading.Thread(target=_obey, args=(program, starter), daemon=True).start()
-    writer = threading.Thread(target=_pass_on, args=(program, _Log(log, int(log_bytes))), daemon=True)
+    writer = threading.Thread(target=_pass_on, args=(program, _Log(log, log_bytes)), daemon=True)
     if log:
         writer.start()
     code = program.wait()
@@ -101,7 +110,7 @@ def main() -> int:
     return 128 - code
 
 
-def _obey(program: subprocess.Popen[bytes], starter: int) -> None:
+def _obey(program: subprocess.Popen[bytes] | Forked, starter: int) -> None:
     """Do what the starter says, until it is gone."""
     while True:
         ready = select.select([0], [], [], _POLL_S)[0]
@@ -117,7 +126,7 @@ def _obey(program: subprocess.Popen[bytes], starter: int) -> None:
             return
 
 
-def _pass_on(program: subprocess.Popen[bytes], log: _Log) -> None:
+def _pass_on(program: subprocess.Popen[bytes] | Forked, log: _Log) -> None:
     """Write to the log what the program prints."""
     assert program.stdout is not None  # noqa: S101  (for the type checker: there is a pipe where there is a log)
     while data := os.read(program.stdout.fileno(), _CHUNK):
@@ -134,7 +143,8 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _die_with_this_process() -> None:
+def die_with_the_guard() -> None:
+    """Called in the program's process: on Linux it gets SIGKILL when the guard is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from streaming.places import open_private
+from streaming.process.fork_server import ForkedGuard, ForkServer
 
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Keeps the working folder off the path of every Python below (Spark's workers among them): `python -m` would put it
@@ -38,6 +39,7 @@ class GuardedProcess:
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
         without: tuple[str, ...] = (),
+        server: ForkServer | None = None,
     ) -> None:
         """Start it.
 
@@ -48,27 +50,35 @@ class GuardedProcess:
             cwd: Its folder; None for ours.
             environment: Variables on top of ours; secrets are passed this way, because no process list shows them.
             without: Prefixes of variables that it does not get: secrets of others.
+            server: Forks it in place of starting `command`; None to start that. It needs a log.
 
         Raises:
             OSError: The program or the log file cannot be opened.
         """
         self.log = log
         variables = {**os.environ, **(environment or {})}
-        kept = {name: value for name, value in variables.items() if not name.startswith(without)}
-        guard = [sys.executable, "-I", "-S", _GUARD, "" if log is None else log, _LOG_BYTES]
+        kept = {name: value for name, value in variables.items() if not name.startswith(without)} | SAFE_PATH
+        self._guard: subprocess.Popen[bytes] | ForkedGuard
         with contextlib.ExitStack() as files:
-            self._guard = subprocess.Popen(
-                [*map(str, guard), *map(str, command)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=None if log is None else files.enter_context(open(log, "ab", opener=open_private)),
-                cwd=cwd,
-                env={**kept, **SAFE_PATH},
-                start_new_session=True,
-            )
-        assert self._guard.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
-        with self._guard.stdout as told:
-            pid = told.readline()
+            output = None if log is None else files.enter_context(open(log, "ab", opener=open_private))
+            if server is not None:
+                order = {"name": Path(str(log)).stem, "log": str(log), "log_bytes": _LOG_BYTES, "environment": kept}
+                self._guard = server.fork(order)
+                pid = self._guard.stdout.readline()
+            else:
+                guard = [sys.executable, "-I", "-S", _GUARD, "" if log is None else log, _LOG_BYTES]
+                self._guard = subprocess.Popen(
+                    [*map(str, guard), *map(str, command)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=output,
+                    cwd=cwd,
+                    env=kept,
+                    start_new_session=True,
+                )
+                assert self._guard.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
+                with self._guard.stdout as told:
+                    pid = told.readline()
         if not pid:
             self._guard.wait()
             message = f"{command[0]} could not be started: {self.last_line()}"
@@ -108,7 +118,7 @@ class GuardedProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._guard.wait(grace_s)
         self.kill()
-        return self._guard.returncode
+        return self._guard.wait()
 
     def last_line(self) -> str:
         """Return the last informative line of its log, or "" for none."""

@@ -23,6 +23,7 @@ from signal import Signals
 from streaming.exceptions import SETUP_EXIT_CODE
 from streaming.lifecycle import SUPERVISOR
 from streaming.places import open_private, private_folder
+from streaming.process.fork_server import ForkServer
 from streaming.process.guarded import GuardedProcess
 
 _REST_S = 300.0
@@ -51,6 +52,7 @@ class Program:
         grace_s: How long it may take to stop after SIGTERM.
         without: Prefixes of environment variables that it does not get: secrets of others.
         environment: Variables of its own, on top of those of all.
+        is_forked: Whether one process imports its module (`-m MODULE`) for all that have the same, and forks them.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Program:
     grace_s: float
     without: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    is_forked: bool = False
 
 
 @dataclass(slots=True)
@@ -107,6 +110,7 @@ class Programs:
         supervisor = os.environ.get(SUPERVISOR) or uuid.uuid4().hex
         self._environment = {**environment, SUPERVISOR: supervisor}
         self._kept: list[_Kept] = []
+        self._servers: dict[str, ForkServer] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="programs", daemon=True)
@@ -119,6 +123,8 @@ class Programs:
         self._ended.set()
         self._thread.join()
         self.stop()
+        for server in self._servers.values():
+            server.close()
 
     def start(self, program: Program) -> None:
         """Start a program, and keep it running."""
@@ -169,10 +175,20 @@ class Programs:
                 log=self.log_of(program),
                 environment={**self._environment, **program.environment},
                 without=program.without,
+                server=self._server(program.arguments[-1]) if program.is_forked else None,
             )
             kept.at = time.monotonic()
         except OSError as error:
             self._wait(kept, f"{program.name} cannot be started ({error})", kept.pause_s)
+
+    def _server(self, module: str) -> ForkServer:
+        """What forks programs of this module; a new one when the last was killed, and its programs with it."""
+        server = self._servers.get(module)
+        if server is None or not server.lives:
+            if server is not None:
+                server.close()
+            server = self._servers[module] = ForkServer(module, log=self._folder / "fork-server.log")
+        return server
 
     def _wait(self, kept: _Kept, trouble: str, pause_s: float, *, rests: bool = False) -> None:
         """Report why a program has ended, and let it wait for its next run."""

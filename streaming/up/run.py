@@ -81,8 +81,8 @@ def up(file: FleetFile, console: Console, *, with_job: bool = True) -> None:
         Programs(logs, {}) as programs,
     ):
         probes = {name: probe_of(name, file) for name in file.clusters}
-        # They stop in reverse.
-        for program in (*probes.values(), *([_job()] if with_job else []), SERVER):
+        # They stop in reverse. The job's start takes longest.
+        for program in (*([_job()] if with_job else []), *probes.values(), SERVER):
             if not stop.is_set():
                 programs.start(program)
         while not stop.wait(_FOLLOW_S):
@@ -103,7 +103,9 @@ def probe_of(cluster: str, file: FleetFile) -> Program:
     folder = file.clusters[cluster].bus_folder
     kept = _STORES if folder is not None and on_object_store(folder) else ()
     without = tuple(secret for secret in PROBE.without if secret not in kept)
-    return replace(PROBE, name=name, without=without + others, environment={CHOSEN: cluster})
+    # (Apple's libraries do not survive a fork.)
+    is_forked = len(file.clusters) > 1 and sys.platform == "linux"
+    return replace(PROBE, name=name, without=without + others, environment={CHOSEN: cluster}, is_forked=is_forked)
 
 
 def _job() -> Program:

@@ -84,16 +84,16 @@ class _Fleet:
 
 
 def _below(up: psutil.Process) -> dict[int, tuple[list[str], str]]:
-    """Command line without the interpreter, and the cluster that it is for, of each process below."""
+    """Command line, and the cluster that it is the probe of, of each process below."""
     found = {}
     for child in up.children(recursive=True):
         with suppress(psutil.Error):  # it has ended meanwhile
-            found[child.pid] = child.cmdline(), child.environ().get("EVENKEEL_CLUSTER", "")
+            found[child.pid] = child.cmdline(), child.name().partition("probe-")[2]
     return found
 
 
 def _probe_of(up: psutil.Process, cluster: str) -> int:
-    [found] = [pid for pid, (line, of) in _below(up).items() if line[1:] == ["-m", "streaming.probe"] and of == cluster]
+    [found] = [pid for pid, (_, of) in _below(up).items() if of == cluster]
     return found
 
 

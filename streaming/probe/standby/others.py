@@ -25,8 +25,6 @@ LONGEST_SUPERVISOR: Final = 100
 _FORGET: Final = 4
 """A run without a new round for so many times the patience is over, and is forgotten."""
 
-_PROCESS: Final = uuid.uuid4().hex[:12]
-
 
 def patience_s(interval_s: float, least_round_s: float) -> float:
     """How long a probe may close no round before another one takes over, s.
@@ -43,12 +41,12 @@ class Identity:
     """Who a probe is.
 
     Attributes:
-        probe: Id of the process, new at each start.
+        probe: Id of the probe, new at each start.
         supervisor: What starts the probe again when it dies, and never two at a time. The last probe with the same one
             is known to be dead, so nobody waits for it. None where nobody said (`EVENKEEL_SUPERVISOR`).
     """
 
-    probe: str = _PROCESS
+    probe: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     supervisor: str | None = field(default_factory=lambda: os.environ.get(SUPERVISOR, "")[:LONGEST_SUPERVISOR] or None)
 
 

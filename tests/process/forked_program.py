@@ -1,0 +1,18 @@
+"""A program that a fork server imports: it says what it knows, and waits, or ends as it is told."""
+
+from __future__ import annotations
+
+import os
+import time
+
+BALLAST = bytes(range(256)) * (32 << 12)
+"""32 MB that every fork shares with its server."""
+
+
+def main() -> int:
+    """Print who it is, and what it has of two secrets; wait, or end with the code that it is given."""
+    print(f"here {os.getpid()} of {len(BALLAST)}, {os.environ.get('MINE')}, {os.environ.get('HIS')}", flush=True)
+    if "CODE" in os.environ:
+        return int(os.environ["CODE"])
+    time.sleep(600)
+    return 0
