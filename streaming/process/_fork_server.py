@@ -31,24 +31,6 @@ _PR_SET_NAME = 15
 """Linux's prctl(2) option: forks have one command line, so `ps -o comm` tells them apart."""
 
 
-class Forked:
-    """A forked program, as its guard needs it: what `subprocess.Popen` is to one that was started."""
-
-    def __init__(self, main: Callable[[], int], name: str) -> None:
-        """Fork it, with its output into `stdout`."""
-        reading, writing = os.pipe()
-        self._process = _FORK.Process(target=_program, args=(main, name, writing))
-        self._process.start()
-        os.close(writing)
-        assert self._process.pid is not None  # noqa: S101  (for the type checker: it has started)
-        self.pid, self.stdout, self.terminate = self._process.pid, os.fdopen(reading, "rb", 0), self._process.terminate
-
-    def wait(self) -> int:
-        """Wait for its end and return the exit code, -n for signal n."""
-        self._process.join()
-        return self._process.exitcode or 0
-
-
 def serve(module: str) -> None:
     """Fork whatever is asked for until nobody can ask any more."""
     main = importlib.import_module(module).main
@@ -67,14 +49,24 @@ def _guarded(main: Callable[[], int], pipes: list[int]) -> None:
     for ours, standard in zip(pipes, (0, 1), strict=True):
         os.dup2(ours, standard)
         os.close(ours)
-    line = b""
-    while not line.endswith(b"\n"):
-        line += os.read(0, 1 << 16)
+    with os.fdopen(os.dup(0), "rb", 0) as orders:  # (unbuffered: what follows is for the guard)
+        line = orders.readline()
+    if not line:
+        return  # the starter is gone
     order = json.loads(line)
     os.environ.clear()
     os.environ.update(order["environment"])
     time.tzset()
-    code = guard(Forked(main, order["name"]), order["log"], order["log_bytes"])
+    output, its = os.pipe()
+    program = _FORK.Process(target=_program, args=(main, order["name"], its))
+    program.start()
+    os.close(its)
+
+    def wait() -> int:
+        program.join()
+        return program.exitcode or 0
+
+    code = guard(program.pid or 0, program.terminate, wait, output, order["log"], order["log_bytes"])
     os.write(1, f"{code}\n".encode())
 
 

@@ -27,10 +27,7 @@ import subprocess
 import sys
 import threading
 import time
-
-TYPE_CHECKING = False  # (`typing` takes a third of the start)
-if TYPE_CHECKING:
-    from streaming.process._fork_server import Forked
+from collections.abc import Callable
 
 GRACE_S = 3.0
 """A broker needs this long at most to close its log cleanly; nobody waits for it, since the starter is gone."""
@@ -89,47 +86,58 @@ def main() -> int:
         process_group=0,
         preexec_fn=die_with_the_guard,  # noqa: PLW1509  (no other thread has started yet)
     )
-    return guard(program, log, int(log_bytes))
+    output = program.stdout.fileno() if program.stdout is not None else None
+    return guard(program.pid, program.terminate, program.wait, output, log, int(log_bytes))
 
 
-def guard(program: subprocess.Popen[bytes] | Forked, log: str, log_bytes: int) -> int:
-    """Guard a program that this process has just started; returns the exit code to end with."""
+def guard(
+    pid: int, terminate: Callable[[], object], wait: Callable[[], int], output: int | None, log: str, log_bytes: int
+) -> int:
+    """Guard a program that this process has just started; returns the exit code to end with.
+
+    Args:
+        pid: Its process id.
+        terminate: Sends it SIGTERM.
+        wait: Waits for its end; returns its exit code, -n for signal n.
+        output: What it prints comes out here; None where that goes to standard error.
+        log: File for its output.
+        log_bytes: At which size that is rotated.
+    """
     starter = os.getppid()
-    signal.signal(signal.SIGTERM, lambda *_: program.terminate())
-    os.write(1, f"{program.pid}\n".encode())
-    threading.Thread(target=_obey, args=(program, starter), daemon=True).start()
-    writer = threading.Thread(target=_pass_on, args=(program, _Log(log, log_bytes)), daemon=True)
-    if log:
+    signal.signal(signal.SIGTERM, lambda *_: terminate())
+    os.write(1, f"{pid}\n".encode())
+    threading.Thread(target=_obey, args=(pid, terminate, starter), daemon=True).start()
+    writer = threading.Thread(target=_pass_on, args=(output, _Log(log, log_bytes)), daemon=True)
+    if output is not None:
         writer.start()
-    code = program.wait()
-    _kill(program.pid)
-    if log:
+    code = wait()
+    _kill(pid)
+    if output is not None:
         writer.join(_LAST_OUTPUT_S)
     if code >= 0:
         return code
     return 128 - code
 
 
-def _obey(program: subprocess.Popen[bytes] | Forked, starter: int) -> None:
+def _obey(pid: int, terminate: Callable[[], object], starter: int) -> None:
     """Do what the starter says, until it is gone."""
     while True:
         ready = select.select([0], [], [], _POLL_S)[0]
         order = os.read(0, 1) if ready else None
         if order == b"K":
-            _kill(program.pid)
+            _kill(pid)
         elif order == b"T":
-            program.terminate()
+            terminate()
         elif order == b"" or os.getppid() != starter:
-            program.terminate()
+            terminate()
             time.sleep(GRACE_S)
-            _kill(program.pid)
+            _kill(pid)
             return
 
 
-def _pass_on(program: subprocess.Popen[bytes] | Forked, log: _Log) -> None:
+def _pass_on(output: int, log: _Log) -> None:
     """Write to the log what the program prints."""
-    assert program.stdout is not None  # noqa: S101  (for the type checker: there is a pipe where there is a log)
-    while data := os.read(program.stdout.fileno(), _CHUNK):
+    while data := os.read(output, _CHUNK):
         log.write(data)
     log.write(b"", is_end=True)
 
