@@ -18,6 +18,7 @@ import importlib
 import json
 import multiprocessing
 import os
+import signal
 import socket
 import sys
 import time
@@ -37,6 +38,8 @@ def serve(module: str) -> None:
     # What is never collected is never written to, and stays shared.
     gc.collect()
     gc.freeze()
+    # It looks for children that have ended, and so leaves no zombies.
+    signal.signal(signal.SIGCHLD, lambda *_: multiprocessing.active_children())
     with socket.socket(fileno=0) as starter:
         while pipes := socket.recv_fds(starter, 1, 2)[1]:
             _FORK.Process(target=_guarded, args=(main, pipes)).start()
@@ -46,6 +49,7 @@ def serve(module: str) -> None:
 
 def _guarded(main: Callable[[], int], pipes: list[int]) -> None:
     """Guard one program, until it has ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for ours, standard in zip(pipes, (0, 1), strict=True):
         os.dup2(ours, standard)
         os.close(ours)

@@ -97,6 +97,8 @@ def test_the_exit_code_is_the_programs_own_and_its_last_line_is_told(kept: Kept,
     kept.programs.start(_forked("fails", CODE="7"))
     kept.until_said("needs cannot run: here ")
     kept.until_said("fails ended with code 7 (here ")
+    server = _server_of(kept.pid(three[0]))
+    until(lambda: not any(child.status() == psutil.STATUS_ZOMBIE for child in server.children()))
 
 
 def test_each_has_its_own_secrets_and_the_server_has_none(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
