@@ -2,10 +2,10 @@
 
     python -m streaming.process._fork_server MODULE
 
-Imports the module and waits, in a single thread, because a fork has only the thread that forks. `fork_server.py` sends
-the two ends of pipes over the socket on standard input. For each pair it forks a guard (`_guard.py`) that has them as
-its standard input and output, and the guard forks the program: the module's `main`. The guard's first order is a line
-with a JSON object: the program's name, log, and environment. So this process never has a program's secrets.
+Imports the module and waits, in a single thread, because a fork has only the thread that forks. The starter sends ends
+of sockets over the one on standard input. For each it forks a guard (`_guard.py`) with that as its standard input and
+output, and the guard forks the program: the module's `main`. A guard's first order is a line of JSON, with the
+program's name, log, and environment. So this process never has a program's secrets.
 
 It ends when its starter closes the socket or is gone. When it is killed, each guard ends its program.
 """
@@ -21,7 +21,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
 
 from streaming.process._guard import die_with_the_guard, guard
@@ -41,28 +40,25 @@ def serve(module: str) -> None:
     # It looks for children that have ended, and so leaves no zombies.
     signal.signal(signal.SIGCHLD, lambda *_: multiprocessing.active_children())
     with socket.socket(fileno=0) as starter:
-        while pipes := socket.recv_fds(starter, 1, 2)[1]:
-            _FORK.Process(target=_guarded, args=(main, pipes)).start()
-            for pipe in pipes:
-                os.close(pipe)
+        while ends := socket.recv_fds(starter, 1, 1)[1]:
+            _FORK.Process(target=_guarded, args=(main, *ends)).start()
+            os.close(*ends)
 
 
-def _guarded(main: Callable[[], int], pipes: list[int]) -> None:
+def _guarded(main: Callable[[], int], end: int) -> None:
     """Guard one program, until it has ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for ours, standard in zip(pipes, (0, 1), strict=True):
-        os.dup2(ours, standard)
-        os.close(ours)
-    with os.fdopen(os.dup(0), "rb", 0) as orders:  # (unbuffered: what follows is for the guard)
+    for standard in (0, 1):
+        os.dup2(end, standard)
+    with os.fdopen(end, "rb", 0) as orders:  # (unbuffered: what follows is for the guard)
         line = orders.readline()
     if not line:
         return  # the starter is gone
-    order = json.loads(line)
+    name, log, log_bytes, environment = json.loads(line)
     os.environ.clear()
-    os.environ.update(order["environment"])
-    time.tzset()
+    os.environ.update(environment)
     output, its = os.pipe()
-    program = _FORK.Process(target=_program, args=(main, order["name"], its))
+    program = _FORK.Process(target=_program, args=(main, name, its))
     program.start()
     os.close(its)
 
@@ -70,7 +66,7 @@ def _guarded(main: Callable[[], int], pipes: list[int]) -> None:
         program.join()
         return program.exitcode or 0
 
-    code = guard(program.pid or 0, program.terminate, wait, output, order["log"], order["log_bytes"])
+    code = guard(program.pid or 0, program.terminate, wait, output, log, log_bytes)
     os.write(1, f"{code}\n".encode())
 
 

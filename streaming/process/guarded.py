@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from streaming.places import open_private
-from streaming.process.fork_server import ForkedGuard, ForkServer
 
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Keeps the working folder off the path of every Python below (Spark's workers among them): `python -m` would put it
@@ -20,6 +22,9 @@ first, and a `duckdb.py` in it would run in place of the library, with our secre
 _GUARD = Path(__file__).with_name("_guard.py")
 
 _LOG_BYTES = 10 * 2**20
+
+_NEEDED = ("HOME", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TMPDIR", "TZ", "VIRTUAL_ENV")
+"""Prefixes of the variables with which a fork server starts. Its programs have theirs, with their secrets."""
 
 _KILL_S = 10.0
 """A killed process is gone in milliseconds; longer than this means a machine in trouble, and we say so."""
@@ -58,12 +63,11 @@ class GuardedProcess:
         self.log = log
         variables = {**os.environ, **(environment or {})}
         kept = {name: value for name, value in variables.items() if not name.startswith(without)} | SAFE_PATH
-        self._guard: subprocess.Popen[bytes] | ForkedGuard
+        self._guard: subprocess.Popen[bytes] | _ForkedGuard
         with contextlib.ExitStack() as files:
             output = None if log is None else files.enter_context(open(log, "ab", opener=open_private))
             if server is not None:
-                order = {"name": Path(str(log)).stem, "log": str(log), "log_bytes": _LOG_BYTES, "environment": kept}
-                self._guard = server.fork(order)
+                self._guard = _ForkedGuard(server, [Path(str(log)).stem, str(log), _LOG_BYTES, kept])
                 pid = self._guard.stdout.readline()
             else:
                 guard = [sys.executable, "-I", "-S", _GUARD, "" if log is None else log, _LOG_BYTES]
@@ -133,6 +137,62 @@ class GuardedProcess:
             with contextlib.suppress(BrokenPipeError):
                 pipe.write(order)
                 pipe.flush()
+
+
+class ForkServer:
+    """A process that has imported a module and forks programs that run its `main` (`_fork_server.py`)."""
+
+    def __init__(self, module: str, log: Path) -> None:
+        """Start it; its own output, if it ever has any, goes to the log. Raises OSError."""
+        environment = {name: value for name, value in os.environ.items() if name.startswith(_NEEDED)}
+        self.asks, its = socket.socketpair()
+        with its, open(log, "ab", opener=open_private) as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "streaming.process._fork_server", module],
+                stdin=its.fileno(),
+                stdout=output,
+                stderr=output,
+                # NumPy's library would start threads, and a fork would be without them.
+                env=environment | {"OPENBLAS_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+
+    @property
+    def lives(self) -> bool:
+        """Whether it can fork."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """Let it end, when its programs have ended, and wait for that."""
+        self.asks.close()
+        self._process.wait()
+
+
+class _ForkedGuard:
+    """What `subprocess.Popen` is to a guard that this process has started; the parent of this one is a fork server."""
+
+    def __init__(self, server: ForkServer, order: list[object]) -> None:
+        ours, its = socket.socketpair()
+        with ours, its:
+            socket.send_fds(server.asks, [b"f"], [its.fileno()])
+            self.stdin, self.stdout = ours.makefile("wb"), ours.makefile("rb", 0)
+        self.stdin.write(f"{json.dumps(order)}\n".encode())
+        self.stdin.flush()
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the exit code, which is its last line: a guard that was killed says none."""
+        if self.returncode is None:
+            if not select.select([self.stdout], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired((), timeout or 0)
+            with self.stdout:
+                self.returncode = int(self.stdout.readline() or -signal.SIGKILL)
+        return self.returncode
 
 
 def _last_line(log: Path) -> str:

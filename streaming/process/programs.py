@@ -23,8 +23,7 @@ from signal import Signals
 from streaming.exceptions import SETUP_EXIT_CODE
 from streaming.lifecycle import SUPERVISOR
 from streaming.places import open_private, private_folder
-from streaming.process.fork_server import ForkServer
-from streaming.process.guarded import GuardedProcess
+from streaming.process.guarded import ForkServer, GuardedProcess
 
 _REST_S = 300.0
 """The longest pause of a program that waits for a person: soon enough for somebody who has fixed the cause and
@@ -187,7 +186,7 @@ class Programs:
         if server is None or not server.lives:
             if server is not None:
                 server.close()
-            server = self._servers[module] = ForkServer(module, log=self._folder / "fork-server.log")
+            server = self._servers[module] = ForkServer(module, self._folder / "fork-server.log")
         return server
 
     def _wait(self, kept: _Kept, trouble: str, pause_s: float, *, rests: bool = False) -> None:
