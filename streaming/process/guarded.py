@@ -113,7 +113,7 @@ class GuardedProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         if self._guard.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(ConnectionError):
                 self._guard.stdin.close()
 
     def stop(self, grace_s: float) -> int:
@@ -134,7 +134,7 @@ class GuardedProcess:
     def _order(self, order: bytes) -> None:
         pipe = self._guard.stdin
         if pipe is not None and not pipe.closed and self._guard.poll() is None:
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(ConnectionError):
                 pipe.write(order)
                 pipe.flush()
 
@@ -190,7 +190,8 @@ class _ForkedGuard:
         if self.returncode is None:
             if not select.select([self.stdout], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired((), timeout or 0)
-            with self.stdout:
+            self.returncode = -signal.SIGKILL
+            with self.stdout, contextlib.suppress(ConnectionError):
                 self.returncode = int(self.stdout.readline() or -signal.SIGKILL)
         return self.returncode
 
