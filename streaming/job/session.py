@@ -36,7 +36,7 @@ def start_session(clusters: Iterable[Settings], name: str, checkpoint: str | Non
     if len(clusters) > 1:
         # The tasks of a cluster that does not answer wait for it, and must not take the others' places.
         threads = max(os.cpu_count() or 1, sum(settings.job.tasks for settings in clusters))
-    session = start_spark(name, {}, with_s3a=with_s3a, threads=threads)
+    session = start_spark(name, {}, with_s3a=with_s3a, threads=threads, daemon="streaming.job.worker_daemon")
     session.dataSource.register(EvenkeelSource)
     return session
 

@@ -26,6 +26,7 @@ def start_spark(
     with_delta: bool = False,
     with_s3a: bool = False,
     threads: int | None = None,
+    daemon: str | None = None,
 ) -> SparkSession:
     """Start or join a session.
 
@@ -37,6 +38,7 @@ def start_spark(
         with_delta: It can write Delta tables, for which it loads Delta's jars.
         with_s3a: It reaches S3, for which it loads Hadoop's S3A.
         threads: How many tasks run at once on this machine; None for one a core.
+        daemon: Module in place of `pyspark.daemon` on this machine; None for that.
 
     Raises:
         SetupError: There is no usable Java, or jars are needed and missing.
@@ -57,6 +59,8 @@ def start_spark(
         builder = builder.master(f"local[{threads or '*'}]")
         # Spark asks for the address of this machine's name before it reads settings, and not every container has one.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if daemon is not None:
+            builder = builder.config("spark.python.daemon.module", daemon)
         if threads is not None:
             # More workers than cores are seldom needed, and each keeps a hundred MB.
             builder = builder.config("spark.python.factory.idleWorkerMaxPoolSize", str(os.cpu_count() or 1))
