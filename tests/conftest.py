@@ -264,7 +264,7 @@ def spark() -> Iterator[SparkSession]:
         # As of `maintain --engine spark`: VACUUM lists folders with 10,000 tasks otherwise, for two minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": 2,
     }
-    session = start_spark("evenkeel tests", settings, with_delta=True)
+    session = start_spark("evenkeel tests", settings, with_delta=True, daemon="streaming.job.worker_daemon")
     session.dataSource.register(EvenkeelSource)
     yield session
     session.stop()
