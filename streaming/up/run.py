@@ -81,8 +81,8 @@ def up(file: FleetFile, console: Console, *, with_job: bool = True) -> None:
         Programs(logs, {}) as programs,
     ):
         probes = {name: probe_of(name, file) for name in file.clusters}
-        # They stop in reverse. The job's start takes longest.
-        for program in (*([_job()] if with_job else []), *probes.values(), SERVER):
+        # They stop in reverse.
+        for program in (*probes.values(), *([_job()] if with_job else []), SERVER):
             if not stop.is_set():
                 programs.start(program)
         while not stop.wait(_FOLLOW_S):
