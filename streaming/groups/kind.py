@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from streaming.groups.context import Context
 from streaming.groups.rows import MemberRow
@@ -32,6 +32,10 @@ _NAMED = 3
 
 # Topic names have up to 249 characters, and a few words may follow the name. Member ids have no limit.
 _LONGEST = 300
+
+UNKNOWN_TIMEOUT_MS: Final = 900_000
+"""Rebalance timeout of members that were only seen: three times the default of `max.poll.interval.ms`, which clients
+send as theirs. Few exceed it."""
 
 
 class FindingAtRound(NamedTuple):

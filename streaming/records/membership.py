@@ -167,21 +167,47 @@ class SeenClassic(msgspec.Struct, frozen=True, array_like=True):
     more: int = 0
 
 
+class SeenTasks(msgspec.Struct, frozen=True, array_like=True):
+    """What only a member of a streams group has, beside its active tasks.
+
+    Attributes:
+        process_id: Id of its process.
+        topology_epoch: Epoch of the topology that it runs.
+        standby: Standby tasks that it has.
+        warmup: Warm-up tasks that it has.
+        target_standby: Standby tasks that the coordinator wants it to have.
+        target_warmup: Warm-up tasks likewise.
+        client_tags: The process's `client.tag`s by key.
+        endpoint: Host and port of `application.server`; None when there is none.
+    """
+
+    process_id: str
+    topology_epoch: int
+    standby: IdPartitions = ()
+    warmup: IdPartitions = ()
+    target_standby: IdPartitions = ()
+    target_warmup: IdPartitions = ()
+    client_tags: dict[str, str] = {}
+    endpoint: tuple[str, int] | None = None
+
+
 class SeenMember(msgspec.Struct, frozen=True, array_like=True):
-    """A member of a KIP-848 group.
+    """A member of a group that the broker assigns.
 
     Attributes:
         member_id: Member id.
         epoch: Epoch that it has reached.
         client_id: Client id.
         client_host: Host as the broker recorded it.
-        instance_id: `group.instance.id`; None for a dynamic member.
+        instance_id: `group.instance.id`; None for a dynamic member, and in share groups.
         rack: Its rack; None when absent.
-        topics: Subscribed topic names.
+        topics: Subscribed topic names; () in streams groups.
         regex: Subscribed regular expression; None when there is none.
-        owned: Partitions that it owns, by topic id.
-        target: Partitions that the coordinator wants it to own, by topic id.
+        owned: Partitions that it owns, by topic id; in streams groups its active tasks.
+        target: Partitions that the coordinator wants it to own, by topic id; in streams groups active tasks. () in
+            share groups, of which coordinators do not tell it.
         classic: It uses the classic protocol; None when unknown.
+        tasks: What only members of streams groups have; None for other types.
     """
 
     member_id: str
@@ -195,17 +221,53 @@ class SeenMember(msgspec.Struct, frozen=True, array_like=True):
     owned: IdPartitions
     target: IdPartitions
     classic: bool | None
+    tasks: SeenTasks | None = None
 
 
-class SeenConsumer(msgspec.Struct, frozen=True, array_like=True):
-    """Members of a KIP-848 group.
+class SeenSubtopology(msgspec.Struct, frozen=True, array_like=True):
+    """One subtopology of a streams group. Topics that Kafka Streams creates come with their partition counts.
+
+    Attributes:
+        name: Its id.
+        sources: Source topics. Those of regular expressions are among them once the topology is ready.
+        repartitions: Repartition topics that it reads; a count of 0 where the coordinator has not decided yet.
+        changelogs: Its stores' changelogs; a count of 0 for as many as it has tasks.
+        sinks: Repartition topics that it writes.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    repartitions: tuple[tuple[str, int], ...] = ()
+    changelogs: tuple[tuple[str, int], ...] = ()
+    sinks: tuple[str, ...] = ()
+
+
+class SeenTopology(msgspec.Struct, frozen=True, array_like=True):
+    """The topology of a streams group.
+
+    Attributes:
+        epoch: Topology epoch.
+        ready: The coordinator has found its topics complete, with the right partition counts.
+        subtopologies: Its parts, in the order of the answer.
+        settings: The settings that the assignor goes by; None where they may not be read.
+    """
+
+    epoch: int
+    ready: bool
+    subtopologies: tuple[SeenSubtopology, ...]
+    settings: dict[str, str] | None = None
+
+
+class SeenModern(msgspec.Struct, frozen=True, array_like=True):
+    """Members of a group that the broker assigns: a consumer group of KIP-848, a share group, or a streams group.
 
     Attributes:
         epoch: Group epoch.
         assignment_epoch: Epoch of the target assignment; below `epoch` while the next one is being computed.
-        assignor: Server assignor in use.
+        assignor: Server assignor in use; "" for streams groups, of which coordinators do not tell it.
         members: The members, in the order of the answer.
         more: As in `SeenClassic`.
+        topology: Of a streams group; None for other types.
     """
 
     epoch: int
@@ -213,6 +275,7 @@ class SeenConsumer(msgspec.Struct, frozen=True, array_like=True):
     assignor: str
     members: tuple[SeenMember, ...]
     more: int = 0
+    topology: SeenTopology | None = None
 
 
 class SeenCommits(msgspec.Struct, frozen=True, array_like=True):
@@ -232,11 +295,11 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         source: Where from: "admin" for Kafka's requests about groups.
-        looked: The round has looked at the membership: without `classic` or `consumer` it is as it was.
+        looked: The round has looked at the membership: without `classic` or `modern` it is as it was.
         absent_at: Time of the closed round before, which did not list the group, ms; -1 for a group that it listed, or
             if nobody knows.
         classic: Membership of a classic group; None when it is as it was.
-        consumer: Membership of a KIP-848 group; None likewise.
+        modern: Membership of a group that the broker assigns; None likewise.
         commits: Committed offsets; None when none has moved.
     """
 
@@ -244,5 +307,5 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     looked: bool = False
     absent_at: int = -1
     classic: SeenClassic | None = None
-    consumer: SeenConsumer | None = None
+    modern: SeenModern | None = None
     commits: SeenCommits | None = None

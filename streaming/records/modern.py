@@ -128,8 +128,8 @@ class TargetEpoch(_Record, frozen=True, array_like=True, tag="gt"):
         epoch: Group epoch at which the target was computed.
         time: Time of the computation, ms (4.3+); 0 when not recorded.
         leader_epoch: Leader epoch of the batch that holds the record, as in `MembershipRecord`; -1 when not known.
-        seen_assignor: For a target that was only seen in a round, the server assignor in use. None in the log, which
-            does not have it.
+        seen_assignor: For a target that was only seen in a round, the server assignor in use; "" where coordinators do
+            not tell it. None in the log, which does not have it.
     """
 
     epoch: int

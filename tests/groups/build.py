@@ -24,7 +24,7 @@ from streaming.records import (
     Seen,
     SeenClassic,
     SeenCommits,
-    SeenConsumer,
+    SeenModern,
     TopicObservation,
     merge_windows,
 )
@@ -176,14 +176,14 @@ def make_look(
     number: int,
     *topics: TopicObservation,
     classic: SeenClassic | None = None,
-    consumer: SeenConsumer | None = None,
+    modern: SeenModern | None = None,
     commits: SeenCommits | None = None,
     looked: bool = True,
     absent_at: int = -1,
     **changes: Any,
 ) -> GroupObservation:
     """A round, of this number, of a group whose log is not read; otherwise as `make_observation`."""
-    seen = Seen("admin", looked, absent_at, classic, consumer, commits)
+    seen = Seen("admin", looked, absent_at, classic, modern, commits)
     given: dict[str, Any] = {"log_partition": -1, "seen": seen} | changes
     return make_observation(number, *topics, **given)
 

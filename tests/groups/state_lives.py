@@ -27,8 +27,8 @@ from streaming.records import (
     KnownTopics,
     ModernMember,
     SeenClassic,
-    SeenConsumer,
     SeenMember,
+    SeenModern,
     SeenShares,
     SharePartition,
     StreamsTopology,
@@ -303,8 +303,8 @@ def seen_by_broker() -> Life:
     consumer = {"group_type": "consumer"}
     one = SeenMember("a", 3, "client", "/10.0.0.1", None, None, ("orders",), None, ((TOPIC_ID, (0,)),), (), None)
     two = msgspec.structs.replace(one, epoch=6, target=((TOPIC_ID, (0, 1)),))
-    life.take(make_look(5, orders, consumer=SeenConsumer(3, 3, "uniform", (one,)), **consumer))
-    life.take(make_look(7, orders, consumer=SeenConsumer(6, 6, "uniform", (two,)), **consumer))
+    life.take(make_look(5, orders, modern=SeenModern(3, 3, "uniform", (one,)), **consumer))
+    life.take(make_look(7, orders, modern=SeenModern(6, 6, "uniform", (two,)), **consumer))
     life.state.seen = SeenState(life.state.seen.looked if life.state.seen else 0, empty=True, untold=2_000)
     return life
 

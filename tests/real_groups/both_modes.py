@@ -71,6 +71,16 @@ _OF_BROKER: Final[Mapping[str, frozenset[str]]] = {
     "group_health": frozenset({"strategy"}),
 }
 
+_BROKER_TYPES: Final = frozenset({"consumer", "share", "streams"})
+
+# Only the topic `__share_group_state` tells them, and it is read with the log.
+_DELIVERIES: Final = frozenset(
+    {
+        *("done_records", "archived_records", "released_records", "delivery_count_max"),
+        *("given_up_records", "rejected_records"),
+    }
+)
+
 BOTH_KNOW: Final = ("rebalance_churn", "drift", "members", "lag", "group_health")
 """Tables of groups that both modes fill."""
 
@@ -120,8 +130,8 @@ class BothModes:
                 if one is not other:
                     found[f"{table} {key}"] = (one, other)
                 continue
-            of_broker = log.health(group).group_type == "consumer"
-            free = _OWN[table] | ONLY_THE_LOG[table] | (_OF_BROKER[table] if of_broker else frozenset())
+            of_broker = log.health(group).group_type in _BROKER_TYPES
+            free = _OWN[table] | ONLY_THE_LOG[table] | (_OF_BROKER[table] if of_broker else frozenset()) | _DELIVERIES
             columns = msgspec.structs.asdict(one).keys() - free
             different = {
                 name: (getattr(one, name), getattr(other, name))

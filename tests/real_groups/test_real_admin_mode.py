@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -10,12 +11,14 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 
 from streaming.groups.rows import GroupHealthRow
-from tests.oracle.java_classes import JavaMembers
+from tests.java_tools import describe_share_group
+from tests.oracle.java_classes import JavaMembers, ShareMembers
 from tests.probe.witness import Cluster
 from tests.real_groups.both_modes import ONLY_THE_LOG, BothModes
 from tests.real_groups.followed import until
-from tests.real_groups.party import Party, make_topics
+from tests.real_groups.party import RELEASE, Party, make_topics, produce
 from tests.real_groups.real_members import Joins, KafkaPythonMembers, starter
+from tests.real_groups.real_streams import Machine, configure_group, describe_streams_group
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.turn(2), pytest.mark.timeout(600)]
 
@@ -160,6 +163,79 @@ def test_groups_at_rest_look_the_same_by_the_log_and_by_requests(
         assert all(row.verdict != "drifted" for party in parties for row in modes.admin.drift(party.group).values())
         assert _is_silent_about_the_log(modes.admin.health(ranged.group))
         simple.admin.close()
+
+
+@pytest.mark.nightly
+def test_share_and_streams_groups_at_rest_look_the_same_by_the_log_and_by_requests(
+    bootstrap: str, unique: str, tmp_path: Path
+) -> None:
+    topics = {f"{unique}-a": 5, f"{unique}-b": 3}
+    make_topics(bootstrap, topics)
+    share, streams = f"{unique}-share", f"{unique}-streams"
+    settings = {"bootstrap.servers": bootstrap, "group.id": share}
+    configure_group(bootstrap, streams, streams_num_standby_replicas="1", streams_session_timeout_ms="6000")
+    with (
+        ShareMembers(RELEASE) as members,
+        Machine(bootstrap, streams, tmp_path / "first") as first,
+        Machine(bootstrap, streams, tmp_path / "second") as second,
+        BothModes(bootstrap, unique) as modes,
+    ):
+
+        def rest(of_share: int, of_streams: int) -> None:
+            """Let the log say when everything rests, so that the other mode does not look in between."""
+
+            def rests(group: str, count: int) -> bool:
+                if f"g:{group}" not in modes.log.rows:
+                    return False
+                row = modes.log.health(group)
+                read = row.lag_total == 0 and row.lag_unknown == 0
+                return row.state == "Stable" and row.members == count and not row.findings and read
+
+            modes.log.round_until(lambda: rests(share, of_share) and rests(streams, of_streams))
+            modes.round()
+            modes.round()
+
+        def are_the_same(*, decided: bool) -> None:
+            for group in (share, streams):
+                assert modes.differing(group, decided=decided) == {}
+                assert modes.admin.health(group).generation == modes.log.health(group).generation
+            assert {row.strategy for row in modes.admin.churn(share)} == {"simple"}
+            state, told = describe_share_group(bootstrap, share)
+            assert state == modes.admin.health(share).state
+            assert told == {
+                name: (
+                    row.client_host,
+                    row.client_id,
+                    {(of.topic, n) for of in row.partitions or () for n in of.partitions},
+                )
+                for name, row in modes.admin.members(share).items()
+            }
+            described = describe_streams_group(bootstrap, streams)
+            assert (described.state, described.epoch) == ("Stable", modes.admin.health(streams).generation)
+            shown = {}
+            for name, row in modes.admin.members(streams).items():
+                tasks: dict[str, dict[str, set[int]]] = {}
+                for of in row.tasks or ():
+                    tasks.setdefault(of.kind, {})[of.subtopology] = set(of.tasks)
+                shown[name] = row.client_id, tasks
+            assert shown == {name: (of.client_id, of.target) for name, of in described.members.items()}
+
+        member = members.start(list(topics), settings)
+        instance = first.run(f"{unique}-a")
+        produce(bootstrap, topics)
+        rest(1, 1)
+        are_the_same(decided=False)
+        members.start(list(topics), settings)
+        second.run(f"{unique}-a")
+        rest(2, 2)
+        are_the_same(decided=True)
+        assert [modes.admin.drift(group).popitem()[1].verdict for group in (share, streams)] == ["identical"] * 2
+        members.stop(member)
+        first.stop(instance)
+        assert first.closed(instance).wait(60)
+        rest(1, 1)
+        are_the_same(decided=True)
+        assert members.failures == []
 
 
 def _is_silent_about_the_log(row: GroupHealthRow) -> bool:

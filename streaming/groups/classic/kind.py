@@ -23,7 +23,16 @@ from streaming.groups.classic.state import Transfer
 from streaming.groups.classic.stream_tasks import idle_threads, is_streams
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import idle_members
-from streaming.groups.kind import FindingAtRound, Kind, Membership, Ownership, finding_of, found_before, unexplained
+from streaming.groups.kind import (
+    UNKNOWN_TIMEOUT_MS,
+    FindingAtRound,
+    Kind,
+    Membership,
+    Ownership,
+    finding_of,
+    found_before,
+    unexplained,
+)
 from streaming.groups.modern.verdicts import modern_verdict
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import INVARIANT, NOT_APPLICABLE, PENDING, UNVERIFIED, StandingVerdict
@@ -47,9 +56,6 @@ _PHASES = 3
 """A rebalance has two phases with a timeout each, and a group that is kept from its end by members that come and go
 begins again. It may take this many timeouts as a whole."""
 
-_UNKNOWN_TIMEOUT_MS: Final = 900_000
-"""Three times the default of `max.poll.interval.ms`, which clients send as their rebalance timeout."""
-
 
 def classic_findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
     """The findings about the members of a classic group, and about what they were given."""
@@ -67,7 +73,7 @@ def rebalance_timeout(record: MembershipRecord) -> int:
     Where members are only seen, nobody knows their timeouts: then a time that few exceed.
     """
     if record.seen:
-        return _UNKNOWN_TIMEOUT_MS
+        return UNKNOWN_TIMEOUT_MS
     # Records of version 0 have no rebalance timeout; the coordinator then uses the session timeout.
     return max(
         (m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout for m in record.members), default=0

@@ -50,16 +50,17 @@ _UNREADABLE_MAX = 1_000
 """Limit for the unreadable rows of a group's table that are kept by name."""
 
 
-def meet(state: GroupState, *, born: bool) -> None:
-    """Begin with a consumer group that is seen for the first time: a look shows all of its members and targets.
+def meet(state: GroupState, group_type: str, *, born: bool) -> None:
+    """Begin with a group that is seen for the first time: a look shows all of its members and targets.
 
     Args:
         state: The group's state; nothing happens if the group is known, or a classic group is being upgraded to it.
+        group_type: Its type; only to a consumer group can a classic one be upgraded.
         born: It had no members until now.
     """
-    upgraded = state.classic.current is not None and state.classic.tombstoned is not None
-    if state.modern.group is None and not upgraded:
-        state.modern.group = ModernGroup(CONSUMER, exact=True, before=Before({} if born else None))
+    ended = state.classic.current is not None and state.classic.tombstoned is not None
+    if state.modern.group is None and not (ended and group_type == CONSUMER):
+        state.modern.group = ModernGroup(group_type, exact=True, before=Before({} if born else None))
 
 
 def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> None:  # noqa: ARG001

@@ -185,6 +185,9 @@ def _decided(
     unseen = 0
     if seen_assignor is not None and group.decided is not None:
         unseen = max(0, item.epoch - group.decided.epoch - 1)
+    assignors = asked_assignors(group)
+    if seen_assignor is not None:
+        assignors = (seen_assignor,) if seen_assignor else ()
     decision = ModernDecision(
         record=item.record,
         record_time=item.record_time,
@@ -196,7 +199,7 @@ def _decided(
         exact=group.exact,
         members=tuple(group.members.values()),
         subscriptions={},
-        assignors=asked_assignors(group) if seen_assignor is None else (seen_assignor,),
+        assignors=assignors,
         targets=targets,
         before=newest_targets(group) if is_known else None,
         joined=joined if is_known else None,

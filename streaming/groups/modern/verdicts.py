@@ -33,7 +33,7 @@ from streaming.groups.verdicts import (
     standing,
     write_verdicts,
 )
-from streaming.records import CONSUMER, LOG, GroupObservation
+from streaming.records import CONSUMER, GroupObservation
 
 
 def write_modern_verdicts(
@@ -138,7 +138,7 @@ def modern_membership(state: GroupState, observation: GroupObservation, rules: R
     empty = was_met_empty(state)  # an empty group has no target
     decided = group.decided
     assignors = asked_assignors(group)
-    if decided is not None and decided.seen_assignor is not None:
+    if decided is not None and decided.seen_assignor:
         assignors = (decided.seen_assignor,) if group.members else ()
     return Membership(
         rules[group.group_type].state(group) if group.members else "Empty",
@@ -157,8 +157,12 @@ def modern_membership(state: GroupState, observation: GroupObservation, rules: R
 def modern_verdict(state: GroupState, observation: GroupObservation) -> StandingVerdict:
     """The verdict on the newest decision, or why there is none."""
     modern = state.modern
-    if modern.group is None and observation.group_type != CONSUMER and observation.source != LOG:
-        why = f"only the offsets log shows who has what in {observation.group_type} groups, and it is not read"
+    untold = observation.seen is not None and not observation.seen.looked
+    if modern.group is None and observation.group_type != CONSUMER and untold:
+        why = (
+            f"no round could see who has what: for {observation.group_type} groups that takes brokers since 4.1, and "
+            "the right Describe on the group and on its topics"
+        )
         return StandingVerdict(NOT_APPLICABLE, why, 0)
     if modern.unreadable:
         return StandingVerdict(UNVERIFIED, unreadable_since(modern.unreadable), 0)

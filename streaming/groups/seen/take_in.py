@@ -4,15 +4,18 @@ The core's own steps follow (`classic/churn.py`, `modern/decisions.py`, `lag/`),
 log offset. What a look cannot show stays unknown in these inputs: generation, leader, timeouts, times of commits.
 A decision that was only seen was made between two looks (`Context.made`), and others may have been made there.
 
-A KIP-848 group becomes the records that lead there from what the core knows. Those of one look stand in the log's
-order: members, the group's epoch, targets, the target's epoch, which makes the decision, then what the members own. All
-have the round's number.
+A group that the broker assigns becomes the records that lead there from what the core knows. Those of one look stand
+in the log's order: members, topics or topology, the group's epoch, targets, the target's epoch, which makes the
+decision, then what the members own. All have the round's number.
+
+Of share groups coordinators tell what each member has, but no targets. A member of one takes its whole target at the
+first heartbeat after it was made (`ShareGroupAssignmentBuilder`), so what all have once they reached its epoch is it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,15 +25,20 @@ from streaming.groups.consumer.kind import CONSUMER_GROUPS
 from streaming.groups.context import Context
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.group import ModernGroup
+from streaming.groups.share.kind import SHARE_GROUPS
 from streaming.groups.state import GroupState, SeenState
+from streaming.groups.streams.kind import STREAMS_GROUPS
 from streaming.records import (
     CONSUMER,
     CONSUMER_EPOCH_TYPE,
+    SHARE,
     CommitWindow,
     CurrentAssignment,
     GroupEpoch,
     GroupObservation,
     IdPartitions,
+    InternalTopics,
+    KnownTopics,
     Member,
     MembershipRecord,
     MembershipTombstone,
@@ -40,72 +48,70 @@ from streaming.records import (
     Seen,
     SeenClassic,
     SeenCommits,
-    SeenConsumer,
+    SeenMember,
+    SeenModern,
+    SeenTasks,
+    SeenTopology,
+    ShareTopics,
+    StreamsTopology,
     TargetAssignment,
     TargetEpoch,
 )
 
 _MEMBER, _TARGET, _CURRENT = 5, 7, 8
-"""Key types of a member's metadata, target and current assignment."""
+"""Key types of a member's metadata, target and current assignment: of consumer groups, and as good for the others."""
 
-# `MemberState`: it owns its target, or it has partitions to give up or to wait for. The answer does not say which.
-_STABLE, _MOVING = 0, 1
+_RULES = {of.group_type: of for of in (CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS)}
 
-_RULES = {CONSUMER: CONSUMER_GROUPS}
+_Where = tuple[int, int, str, int]
 
 _Item = TypeVar("_Item", ModernMember, TargetAssignment, CurrentAssignment)
 
 
-def is_settled(told: SeenConsumer) -> bool:
+def is_settled(told: SeenModern, group_type: str) -> bool:
     """Whether the target is that of the group's epoch: before, members and targets belong to different epochs."""
-    return told.assignment_epoch == told.epoch or not told.members
+    if not told.members:
+        return True
+    has_reached = group_type != SHARE or all(member.epoch == told.epoch for member in told.members)
+    return has_reached and told.assignment_epoch == told.epoch
 
 
-def records_of(group: ModernGroup | None, told: SeenConsumer, observation: GroupObservation) -> Iterator[ModernInput]:
+def records_of(
+    group: ModernGroup | None, told: SeenModern, observation: GroupObservation, group_type: str
+) -> Iterator[ModernInput]:
     """The records that lead from the group as it is known to the group as it was seen.
 
     Args:
         group: As it is known; None before the first look. It changes while the records are processed.
         told: As it was seen.
         observation: The round.
+        group_type: The group's type.
     """
-    where = observation.round, observation.time, CONSUMER, -1
-    members = {
-        member.member_id: ModernMember(
-            *where,
-            member.member_id,
-            member.instance_id,
-            member.rack,
-            member.client_id,
-            member.client_host,
-            # As the broker writes them into the log.
-            tuple(sorted(member.topics)),
-            member.regex,
-            classic_protocols=() if member.classic else None,
-        )
-        for member in told.members
-    }
-    targets = {member.member_id: TargetAssignment(*where, member.member_id, member.target) for member in told.members}
-    currents = {
-        member.member_id: CurrentAssignment(
-            *where,
-            member.member_id,
-            member.epoch,
-            -1,
-            _STABLE if _same_places(member.owned, member.target) else _MOVING,
-            member.owned,
-        )
-        for member in told.members
-    }
-    epoch, decided = (group.epoch, group.decided) if group is not None else (-1, None)
-    known = group if group is not None else ModernGroup(CONSUMER)
+    where = _where(observation, group_type)
+    members = {member.member_id: _member(where, member) for member in told.members}
+    targets = {member.member_id: _target(where, member) for member in told.members}
+    currents = {member.member_id: _current(where, member, targets[member.member_id]) for member in told.members}
+    epoch = GroupEpoch(*where, told.epoch)
+    known = group if group is not None else ModernGroup(group_type)
+    decided = known.decided
     yield from list(_changed(known.members, members, where, _MEMBER))
+    yield from _topics(known, observation, where)
+    if told.topology is not None:
+        yield from _topology(known, told.topology, where)
+        validated = told.topology.epoch if told.topology.ready else -1
+        epoch = GroupEpoch(
+            *where, told.epoch, validated_topology=validated, assignment_configs=told.topology.settings or {}
+        )
     if not told.members:
         # The tombstones of its targets come before the epoch that makes it empty.
         yield from list(_changed(known.targets, targets, where, _TARGET))
         yield from list(_changed(known.currents, currents, where, _CURRENT))
-    if epoch != told.epoch:
-        yield GroupEpoch(*where, told.epoch)
+    if (known.epoch, known.validated_topology, known.settings) != (
+        epoch.epoch,
+        epoch.validated_topology,
+        epoch.assignment_configs,
+    ):
+        yield epoch
     if not told.members:
         return
     yield from list(_changed(known.targets, targets, where, _TARGET))
@@ -114,21 +120,105 @@ def records_of(group: ModernGroup | None, told: SeenConsumer, observation: Group
     yield from list(_changed(known.currents, currents, where, _CURRENT))
 
 
+def _where(observation: GroupObservation, group_type: str) -> _Where:
+    return observation.round, observation.time, group_type, -1
+
+
+def _member(where: _Where, member: SeenMember) -> ModernMember:
+    tasks = member.tasks
+    return ModernMember(
+        *where,
+        member.member_id,
+        member.instance_id,
+        member.rack,
+        member.client_id,
+        member.client_host,
+        # As the broker writes them into the log.
+        tuple(sorted(member.topics)),
+        member.regex,
+        classic_protocols=() if member.classic else None,
+        process_id=tasks.process_id if tasks is not None else None,
+        topology_epoch=tasks.topology_epoch if tasks is not None else -1,
+        client_tags=tasks.client_tags if tasks is not None else None,
+        endpoint=tasks.endpoint if tasks is not None else None,
+    )
+
+
+_NO_TASKS = SeenTasks("", -1)
+
+
+def _target(where: _Where, member: SeenMember) -> TargetAssignment:
+    tasks, target = member.tasks or _NO_TASKS, member.target
+    if where[2] == SHARE:
+        target = member.owned
+    return TargetAssignment(*where, member.member_id, target, tasks.target_standby, tasks.target_warmup)
+
+
+def _current(where: _Where, member: SeenMember, target: TargetAssignment) -> CurrentAssignment:
+    tasks = member.tasks or _NO_TASKS
+    has, wanted = (member.owned, tasks.standby, tasks.warmup), (target.partitions, target.standby, target.warmup)
+    has_target = all(map(_same_places, has, wanted))
+    stable = _RULES[where[2]].stable
+    return CurrentAssignment(
+        *where,
+        member.member_id,
+        member.epoch,
+        -1,
+        # Otherwise it has partitions to give up or to wait for: the answer does not say which.
+        stable if has_target else stable + 1,
+        member.owned,
+        standby=tasks.standby,
+        warmup=tasks.warmup,
+    )
+
+
+def _topics(known: ModernGroup, observation: GroupObservation, where: _Where) -> Iterator[KnownTopics]:
+    """The partitions that a share group has initialized, if they are told and others than before."""
+    if where[2] != SHARE or observation.shares is None:
+        return
+    ids = {topic.topic: topic.topic_id for topic in observation.topics}
+    of_topics = [(ids.get(topic), topic, partitions) for topic, partitions in observation.shares.topics.items()]
+    named = [(topic_id, topic, of) for topic_id, topic, of in of_topics if topic_id is not None]
+    told = ShareTopics(
+        *where,
+        tuple([(topic_id, topic, None) for topic_id, topic, _ in named]),
+        tuple([(topic_id, tuple([one.partition for one in of])) for topic_id, _, of in named]),
+    )
+    if known.topics is None or msgspec.structs.replace(known.topics, **_place(where)) != told:
+        yield told
+
+
+def _topology(known: ModernGroup, told: SeenTopology, where: _Where) -> Iterator[StreamsTopology]:
+    """The topology of a streams group, if it is told and another one than before."""
+    parts = [
+        (part.name, part.sources, (), tuple(topic for topic, _ in part.repartitions)) for part in told.subtopologies
+    ]
+    internal = [
+        InternalTopics(part.changelogs, tuple([count for _, count in part.repartitions]), part.sinks)
+        for part in told.subtopologies
+    ]
+    topology = StreamsTopology(*where, told.epoch, tuple(parts), tuple(internal))
+    # Before it is ready, some brokers tell nothing but its epoch.
+    if parts and (known.topology is None or msgspec.structs.replace(known.topology, **_place(where)) != topology):
+        yield topology
+
+
 def _changed(
-    known: Mapping[str, _Item], told: Mapping[str, _Item], where: tuple[int, int, str, int], key_type: int
+    known: Mapping[str, _Item], told: Mapping[str, _Item], where: _Where, key_type: int
 ) -> Iterator[_Item | Removed]:
-    record, time, _, partition = where
     for name, item in told.items():
         had = known.get(name)
-        if had is None or _content(had, record, time, partition) != item:
+        if had is None or msgspec.structs.replace(had, **_place(where)) != item:
             yield item
     for name in known:
         if name not in told:
             yield Removed(*where, key_type, name)
 
 
-def _content(item: _Item, record: int, time: int, partition: int) -> _Item:
-    return msgspec.structs.replace(item, record=record, record_time=time, log_partition=partition)
+def _place(where: _Where) -> dict[str, Any]:
+    """The fields of a record that say where and when it was."""
+    record, time, _, partition = where
+    return {"record": record, "record_time": time, "log_partition": partition}
 
 
 def _same_places(one: IdPartitions, other: IdPartitions) -> bool:
@@ -169,8 +259,8 @@ def _process_membership(state: GroupState, observation: GroupObservation, seen: 
     until = max(observation.time, observation.closed)
     # Where the clock was ahead at the look before, nobody knows when that was by the present clock.
     context.made = (after if 0 <= after <= until else None, until)
-    if observation.group_type == CONSUMER:
-        _process_consumer(state, kept, observation, seen.consumer, context)
+    if observation.group_type in _RULES:
+        _process_modern(state, kept, observation, seen.modern, context)
     elif observation.group_type in {None, "classic"}:
         _process_classic(state, kept, observation, seen.classic, context)
     context.made = (None, None)
@@ -186,7 +276,7 @@ def _process_classic(
         group = state.modern.group
         names = {member.member_id for member in told.members} if told is not None else set()
         goes_on = group is not None and not names.isdisjoint(group.members)
-        _end_consumer(state, observation, context, _CONTINUED if goes_on else _BY_ITSELF)
+        _end_modern(state, observation, context, _CONTINUED if goes_on else _BY_ITSELF)
     live = state.live_record()
     if told is None:
         if live is not None and live.members:
@@ -242,10 +332,17 @@ def _is_same(known: MembershipRecord, record: MembershipRecord) -> bool:
     )
 
 
-def _process_consumer(
-    state: GroupState, kept: SeenState, observation: GroupObservation, told: SeenConsumer | None, context: Context
+def _process_modern(
+    state: GroupState, kept: SeenState, observation: GroupObservation, told: SeenModern | None, context: Context
 ) -> None:
-    if told is None or not is_settled(told):
+    group_type = observation.group_type or CONSUMER
+    group = state.modern.group
+    if group is not None and group.group_type != group_type:
+        _end_modern(state, observation, context, _BY_ITSELF)
+        group, kept.empty = None, False
+    if told is None or not is_settled(told, group_type):
+        for topics in _topics(group, observation, _where(observation, group_type)) if group is not None else ():
+            modern.follow(state, topics, context, _RULES)
         return
     live = state.live_record()
     if live is not None:
@@ -255,16 +352,17 @@ def _process_consumer(
     kept.untold = told.more
     if told.more:
         if state.modern.lives:
-            _end_consumer(state, observation, context, _BY_ITSELF)
+            _end_modern(state, observation, context, _BY_ITSELF)
         return
-    modern.meet(state, born=kept.empty)
-    for item in records_of(state.modern.group, told, observation):
+    modern.meet(state, group_type, born=kept.empty)
+    for item in records_of(state.modern.group, told, observation, group_type):
         modern.follow(state, item, context, _RULES)
     kept.empty = not told.members
 
 
-def _end_consumer(state: GroupState, observation: GroupObservation, context: Context, before: int) -> None:
-    end = Removed(observation.round - before, observation.time, CONSUMER, -1, CONSUMER_EPOCH_TYPE)
+def _end_modern(state: GroupState, observation: GroupObservation, context: Context, before: int) -> None:
+    group_type = state.modern.group.group_type if state.modern.group is not None else CONSUMER
+    end = Removed(observation.round - before, observation.time, group_type, -1, CONSUMER_EPOCH_TYPE)
     modern.follow(state, end, context, _RULES)
 
 

@@ -10,6 +10,10 @@ groups.
 subscribe to its topic while others do: no release gives that. Where subscriptions differ, and nobody subscribes to a
 topic any more or it was deleted, Kafka 4.2 and later leave its partitions where they were.
 
+Where the log is not read, coordinators tell which partitions are initialized by the time of a look, not at the target.
+The assignor assigns each of those that its members subscribe to, so the target shows which it had, if all of them are
+told as initialized.
+
 Source of the rules: `GroupMetadataManager.maybeUpdateTargetAssignment` and `SimpleAssignor` (Kafka 4.1 to 4.4).
 """
 
@@ -50,8 +54,17 @@ def _asked_of(state: GroupState, decision: ModernDecision) -> ServerGroup | str:
     if unknown is not None:
         return unknown
     assignable = initialized(decision.topics)
-    if assignable is None:
+    is_seen = decision.log_partition < 0
+    if assignable is None or (is_seen and decision.topics is None):
         return "which partitions the group had initialized is not known"
+    if is_seen:
+        shown: dict[str, set[int]] = {}
+        for topic_id, number in holders(decision.targets):
+            shown.setdefault(topic_id, set()).add(number)
+        others = [topic_id for topic_id, numbers in shown.items() if not numbers <= assignable.get(topic_id, set())]
+        if others:
+            return f"no round has shown all partitions of its target as initialized: topic {others[0]} has others"
+        assignable = {topic_id: frozenset(numbers) for topic_id, numbers in shown.items()}
     topics: dict[str, ServerTopic] = {}
     for topic_id, name, _ in decision.topics.topics if decision.topics is not None else ():
         numbers = assignable.get(topic_id)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from streaming.groups.context import Context, GroupConfig
-from streaming.groups.kind import FindingAtRound, finding_of, some
+from streaming.groups.kind import UNKNOWN_TIMEOUT_MS, FindingAtRound, finding_of, some
 from streaming.groups.modern.group import ModernGroup, behind, holders
 from streaming.groups.state import GroupState
 from streaming.groups.streams.topology import (
@@ -123,6 +123,8 @@ def _unowned(state: GroupState, group: ModernGroup) -> list[FindingAtRound]:
         return []
     given = {task for target in group.targets.values() for task in each_task(target.partitions)}
     timeout = max(member.rebalance_timeout for member in group.members.values())
+    if timeout < 0:
+        timeout = UNKNOWN_TIMEOUT_MS  # coordinators do not tell it
     on_their_way = behind(group, STABLE) and state.clock.passed - group.decided.record_time <= timeout
     if on_their_way:
         unowned = [task for task in unowned if task not in given]

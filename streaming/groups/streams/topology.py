@@ -70,9 +70,11 @@ def is_ready(group: ModernGroup) -> bool | None:
 
     Kafka 4.1 does not record it. Later ones write the assignor's settings with each epoch, which tells them apart.
     """
-    if not group.settings or group.topology is None:
+    if group.topology is None:
         return None
-    return group.validated_topology == group.topology.epoch
+    if group.validated_topology == group.topology.epoch:
+        return True
+    return False if group.settings else None
 
 
 def streams_state(group: ModernGroup) -> str:

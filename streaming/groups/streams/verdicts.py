@@ -1,9 +1,10 @@
 """Verdicts on streams groups (KIP-1071): is the target what the broker's sticky task assignor gives?
 
 The log has the assignor's inputs: members with their processes, previous tasks, the topology, and since Kafka 4.2 the
-number of standby replicas; rounds have the partition counts, from which the number of tasks follows. It lacks the
-broker's release, so every era is tried that may have written these records. Since 4.4 the assignor goes by what members
-own, and by the offsets of the state on their disks, which they report to the coordinator and no record has.
+number of standby replicas, which a round asks for where the log is not read; rounds have the partition counts, from
+which the number of tasks follows. Nothing tells the broker's release, so every era is tried that is possible. Since 4.4
+the assignor goes by what members own, and by the offsets of the state on their disks, which they report to the
+coordinator and no record has.
 
 A target that nothing fits is `unverified`: members may have reported such offsets, or the broker may run an assignor of
 its own. It is `drifted` only if it violates an invariant: a task active at two members, a task that the topology does
@@ -91,6 +92,8 @@ def _asked_of(state: GroupState, decision: ModernDecision, context: Context) -> 
     if not parts:
         return "the log lacks the record of the topology"
     if not tasks.settings and any(part.stateful is not False for part in parts.values()):
+        if decision.log_partition < 0:
+            return "the right DescribeConfigs on the group is missing, so how many standby replicas it has is not known"
         return "Kafka 4.1 does not record how many standby replicas the group has"
     shown = counts_in(decision.targets.values())
     found = []
@@ -131,7 +134,7 @@ def _candidates(
     """What the assignor may have been given, members that share a hash bucket in every order, as far as is cheap."""
     old = {new: before for before, new in decision.replaced}
     replicas = tasks.settings.get(_REPLICAS, "0")
-    for release in _eras(tasks):
+    for release in _eras(decision, tasks):
         had, spare = decision.before or {}, tasks.before or {}
         if release == _BY_OWNED:
             had = {name: active for name, (active, _) in tasks.owned.items()}
@@ -150,8 +153,10 @@ def _candidates(
                 yield StreamsInputs(replace(group, members=turned), release)
 
 
-def _eras(tasks: DecidedTasks) -> tuple[str, ...]:
-    """The eras whose brokers may have written the decision."""
+def _eras(decision: ModernDecision, tasks: DecidedTasks) -> tuple[str, ...]:
+    """The eras whose brokers may have made the decision: which are left follows from what they write into the log."""
+    if decision.log_partition < 0:
+        return _BY_TARGETS, _BY_OWNED, _NOT_RECORDED
     if tasks.settings:
         return _BY_TARGETS, _BY_OWNED
     return (_NOT_RECORDED,)

@@ -9,7 +9,13 @@ from streaming.offsets_log import Rejected, decode_subscription
 from streaming.probe.kafka.followed import Committed
 from streaming.probe.kafka.look import EMPTY, STABLE, Description, ListedGroup
 from streaming.probe.kafka.requests import OffsetKind, Refused, TopicMetadata
-from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_membership
+from streaming.probe.kafka.seen import (
+    SeenGroup,
+    classic_membership,
+    consumer_membership,
+    share_membership,
+    streams_membership,
+)
 from streaming.records import SHARE, TopicObservation, TopicRetention, pack_offsets
 
 _CONSUMER = "consumer"
@@ -73,16 +79,22 @@ def consumer_description(answer: Any, *, tells: bool) -> Description:
     return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True, membership=membership)
 
 
-def share_description(answer: Any) -> Description:
-    """A share group (KIP-932), from its part of a ShareGroupDescribe response."""
+def share_description(answer: Any, *, tells: bool) -> Description:
+    """A share group (KIP-932), from its part of a ShareGroupDescribe response; args as above."""
     subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
-    return Description(answer.group_state, SHARE, frozenset(subscribed), complete=True)
+    membership = share_membership(answer) if tells else None
+    return Description(answer.group_state, SHARE, frozenset(subscribed), complete=True, membership=membership)
 
 
-def streams_description(answer: Any) -> Description:
+def streams_description(answer: Any, settings: Mapping[str, str] | None, *, tells: bool) -> Description:
     """A streams group (KIP-1071), from its part of a StreamsGroupDescribe response.
 
     Its internal topics count as well: whether they exist, and with how many partitions, decides whether it gets tasks.
+
+    Args:
+        answer: kafka-python's `DescribedGroup`.
+        settings: The settings that its assignor goes by; None where they are not known.
+        tells: With the members, for a round that does not read the log.
     """
     # The broker resolves regular expressions once the topology is ready; before, it has no subtopologies to tell.
     parts = answer.topology.subtopologies if answer.topology is not None else None
@@ -94,7 +106,10 @@ def streams_description(answer: Any) -> Description:
             *(of.name for of in (*part.repartition_source_topics, *part.state_changelog_topics)),
         )
     }
-    return Description(answer.group_state, _STREAMS, frozenset(topics), complete=parts is not None)
+    membership = streams_membership(answer, settings) if tells else None
+    return Description(
+        answer.group_state, _STREAMS, frozenset(topics), complete=parts is not None, membership=membership
+    )
 
 
 def leaders_of(topics: Mapping[str, TopicMetadata | Refused]) -> dict[tuple[str, int], int]:

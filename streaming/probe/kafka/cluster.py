@@ -47,13 +47,12 @@ from streaming.probe.kafka.requests import (
 from streaming.probe.kafka.retention import RetentionKey, Retentions
 from streaming.probe.kafka.share_groups import ShareGroups, StateTail
 from streaming.probe.kafka.timestamps import Timestamps
-from streaming.records import SHARE, TopicObservation, TopicRetention
+from streaming.records import CONSUMER, SHARE, STREAMS, TopicObservation, TopicRetention
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
 
-_CONSUMER = "consumer"
-_STREAMS = "streams"
+_ASSIGNED_TYPES = frozenset({CONSUMER, SHARE, STREAMS})
 
 _DEAD = "Dead"
 
@@ -141,6 +140,8 @@ class KafkaCluster:
         self._offsets_retention: Retentions[int] = Retentions(heartbeat_ms / 1000)
         self._timestamps = Timestamps(interval_ms)
         self._share_settings: Retentions[ShareSettings] = Retentions(heartbeat_ms / 1000)
+        # In each round: a target is judged by what its assignor went by.
+        self._streams_settings: Retentions[dict[str, str]] = Retentions(0)
         self._followed = FollowedGroups(tail)
         self._shares = ShareGroups(self._ask_topics, self._ask_groups, self._ask_partitions, share_tail)
         self._connectors = ConnectGroups(self._ask_topics, self._ask_partitions, config_tails or {})
@@ -263,7 +264,7 @@ class KafkaCluster:
         descriptions = self._descriptions(groups, memory, deadline)
         committed = self._committed(groups, deadline)
         shares = self._shares.observe(
-            groups.values(), lambda names: self._settings_of(names, deadline), memory.share_log, time, deadline
+            groups.values(), lambda names: self._share_settings_of(names, deadline), memory.share_log, time, deadline
         )
         of_commits = {name: found.topics for name, found in committed.items()}
         of_commits |= {name: frozenset(seen.topics) for name, seen in shares.groups.items()}
@@ -336,17 +337,37 @@ class KafkaCluster:
         self._renew(self._offsets_retention, [_BROKERS], ask, "how long brokers keep offsets", lacking, deadline)
         return self._offsets_retention.of(_BROKERS)
 
-    def _settings_of(self, groups: Sequence[str], deadline: Deadline) -> dict[str, ShareSettings]:
+    def _share_settings_of(self, groups: Sequence[str], deadline: Deadline) -> dict[str, ShareSettings]:
         """How share groups deliver, each asked once per heartbeat, as far as it is known."""
+        lacking = "Without the right DescribeConfigs on groups it stays open how long share groups lock records."
+        ask = self._ask_topics.share_settings
+        return self._settings_of(self._share_settings, groups, ask, "how share groups deliver", lacking, deadline)
 
-        def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, ShareSettings | Refused | None]:
-            answers = self._ask_topics.share_settings([name for name, _ in due], brief)
+    def _streams_settings_of(self, groups: Sequence[str], deadline: Deadline) -> dict[str, dict[str, str]]:
+        """What the assignor of streams groups goes by, as far as it is known; the log has it."""
+        if self.reads_log:
+            return {}
+        lacking = (
+            "Without the right DescribeConfigs on groups it stays open how many standby tasks streams groups want."
+        )
+        what, ask = "how many standby tasks streams groups want", self._ask_topics.streams_settings
+        return self._settings_of(self._streams_settings, groups, ask, what, lacking, deadline)
+
+    def _settings_of(
+        self,
+        known: Retentions[_V],
+        groups: Sequence[str],
+        ask_groups: Callable[[Sequence[str], Deadline], Mapping[str, _V | Refused]],
+        what: str,
+        lacking: str,
+        deadline: Deadline,
+    ) -> dict[str, _V]:
+        def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, _V | Refused | None]:
+            answers = ask_groups([name for name, _ in due], brief)
             return {key: answers[key[0]] for key in due if key[0] in answers}
 
-        keys = [(group, None) for group in groups]
-        lacking = "Without the right DescribeConfigs on groups it stays open how long share groups lock records."
-        self._renew(self._share_settings, keys, ask, "how share groups deliver", lacking, deadline)
-        found = {group: self._share_settings.of((group, None)) for group in groups}
+        self._renew(known, [(group, None) for group in groups], ask, what, lacking, deadline)
+        found = {group: known.of((group, None)) for group in groups}
         return {group: settings for group, settings in found.items() if settings is not None}
 
     def _renew(
@@ -438,12 +459,12 @@ class KafkaCluster:
         self, groups: Mapping[str, ListedGroup], memory: Memory, deadline: Deadline
     ) -> Mapping[str, Description]:
         # An empty group has no members, so no subscriptions: simple groups cost nothing here. The epoch at which a
-        # consumer group became empty is asked for once.
+        # group that the broker assigns became empty is asked for once.
         with_members = [
             group
             for group in groups.values()
             if group.state != EMPTY
-            or (not self.reads_log and group.group_type == _CONSUMER and group.group not in memory.rest.marks)
+            or (not self.reads_log and group.group_type in _ASSIGNED_TYPES and group.group not in memory.rest.marks)
         ]
         known = {group.group: self._followed.description(group) for group in with_members}
         found = {name: description for name, description in known.items() if description is not None}
@@ -452,11 +473,11 @@ class KafkaCluster:
             {group.group: group.node for group in asked if group.group_type in _CLASSIC_TYPES}, deadline
         )
         consumer = self._ask_groups.describe_consumer_groups(
-            {group.group: group.node for group in asked if group.group_type == _CONSUMER}, deadline
+            {group.group: group.node for group in asked if group.group_type == CONSUMER}, deadline
         )
-        streams = self._ask_groups.describe_streams_groups(
-            {group.group: group.node for group in asked if group.group_type == _STREAMS}, deadline
-        )
+        of_streams = {group.group: group.node for group in asked if group.group_type == STREAMS}
+        settings = self._streams_settings_of(list(of_streams), deadline)
+        streams = self._ask_groups.describe_streams_groups(of_streams, deadline)
         share = self._ask_groups.describe_share_groups(
             {group.group: group.node for group in asked if group.group_type == SHARE}, deadline
         )
@@ -473,9 +494,15 @@ class KafkaCluster:
             if not isinstance(answer, Refused)
         }
         found |= {
-            name: streams_description(answer) for name, answer in streams.items() if not isinstance(answer, Refused)
+            name: streams_description(answer, settings.get(name), tells=tells)
+            for name, answer in streams.items()
+            if not isinstance(answer, Refused)
         }
-        found |= {name: share_description(answer) for name, answer in share.items() if not isinstance(answer, Refused)}
+        found |= {
+            name: share_description(answer, tells=tells)
+            for name, answer in share.items()
+            if not isinstance(answer, Refused)
+        }
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.
         self._followed.descriptions = {name: each for name, each in found.items() if each.state != _DEAD}

@@ -17,7 +17,18 @@ from typing import Any, Final
 import msgspec
 
 from streaming.offsets_log import printed, seen_member
-from streaming.records import ADMIN, IdPartitions, Seen, SeenClassic, SeenCommits, SeenConsumer, SeenMember
+from streaming.records import (
+    ADMIN,
+    IdPartitions,
+    Seen,
+    SeenClassic,
+    SeenCommits,
+    SeenMember,
+    SeenModern,
+    SeenSubtopology,
+    SeenTasks,
+    SeenTopology,
+)
 
 MOST_TOLD: Final = 4 * 1024 * 1024
 """Bytes of one group's membership in one round. Larger ones are only counted (`more`): 2,000 members with 2 KB each
@@ -44,7 +55,7 @@ class GroupMembers:
     """
 
     mark: int
-    read: Callable[[], SeenClassic | SeenConsumer]
+    read: Callable[[], SeenClassic | SeenModern]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +124,7 @@ def report(
             continue
         group = seen[name]
         looked, mark = group.looked, before.membership
-        members: SeenClassic | SeenConsumer | None = None
+        members: SeenClassic | SeenModern | None = None
         if group.membership is None:
             mark = None if looked else mark
         elif group.membership.mark != mark or name in due:
@@ -130,14 +141,14 @@ def report(
             ADMIN,
             looked,
             classic=members if isinstance(members, SeenClassic) else None,
-            consumer=members if isinstance(members, SeenConsumer) else None,
+            modern=members if isinstance(members, SeenModern) else None,
             commits=commits,
         )
         now[name] = LastReport(mark, offsets)
     return SeenRound(telling, now)
 
 
-def _fitted(members: SeenClassic | SeenConsumer) -> tuple[SeenClassic | SeenConsumer, int]:
+def _fitted(members: SeenClassic | SeenModern) -> tuple[SeenClassic | SeenModern, int]:
     size = len(msgspec.json.encode(members))
     if size <= MOST_TOLD:
         return members, size
@@ -221,8 +232,95 @@ def consumer_membership(answer: Any) -> GroupMembers:
         )
         for member in answer.members
     ]
-    seen = SeenConsumer(answer.group_epoch, answer.assignment_epoch, answer.assignor_name, tuple(members))
+    seen = SeenModern(answer.group_epoch, answer.assignment_epoch, answer.assignor_name, tuple(members))
     return GroupMembers(hash(seen), lambda: seen)
+
+
+def share_membership(answer: Any) -> GroupMembers:
+    """Members of a group, from an answer to ShareGroupDescribe, which has no targets and no static members."""
+    members = [
+        SeenMember(
+            member_id=member.member_id,
+            epoch=member.member_epoch,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            instance_id=None,
+            rack=member.rack_id,
+            topics=tuple(sorted(member.subscribed_topic_names)),
+            regex=None,
+            owned=_partitions(member.assignment),
+            target=(),
+            classic=None,
+        )
+        for member in answer.members
+    ]
+    seen = SeenModern(answer.group_epoch, answer.assignment_epoch, answer.assignor_name, tuple(members))
+    return GroupMembers(hash(seen), lambda: seen)
+
+
+def streams_membership(answer: Any, settings: Mapping[str, str] | None) -> GroupMembers:
+    """Members of a group with its topology, from an answer to StreamsGroupDescribe, and the group's settings."""
+    members = tuple([_streams_member(member) for member in answer.members])
+    topology = SeenTopology(
+        epoch=answer.topology.epoch if answer.topology is not None else -1,
+        ready=answer.group_state != _NOT_READY,
+        subtopologies=_subtopologies(answer.topology),
+        settings=dict(settings) if settings is not None else None,
+    )
+    seen = SeenModern(answer.group_epoch, answer.assignment_epoch, "", members, topology=topology)
+    return GroupMembers(hash(msgspec.msgpack.encode(seen)), lambda: seen)
+
+
+_NOT_READY: Final = "NotReady"
+"""State of a streams group whose topology lacks topics, or has some with wrong partition counts."""
+
+
+def _streams_member(member: Any) -> SeenMember:
+    tags, endpoint = {tag.key: tag.value for tag in member.client_tags}, member.user_endpoint
+    return SeenMember(
+        member_id=member.member_id,
+        epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        instance_id=member.instance_id,
+        rack=member.rack_id,
+        topics=(),
+        regex=None,
+        owned=_tasks(member.assignment.active_tasks),
+        target=_tasks(member.target_assignment.active_tasks),
+        classic=member.is_classic,
+        tasks=SeenTasks(
+            process_id=member.process_id,
+            topology_epoch=member.topology_epoch,
+            standby=_tasks(member.assignment.standby_tasks),
+            warmup=_tasks(member.assignment.warmup_tasks),
+            target_standby=_tasks(member.target_assignment.standby_tasks),
+            target_warmup=_tasks(member.target_assignment.warmup_tasks),
+            client_tags=tags,
+            endpoint=(endpoint.host, endpoint.port) if endpoint is not None else None,
+        ),
+    )
+
+
+def _subtopologies(topology: Any) -> tuple[SeenSubtopology, ...]:
+    # Without a source topic yet, a topology has none.
+    parts = topology.subtopologies if topology is not None else None
+    return tuple(
+        [
+            SeenSubtopology(
+                part.subtopology_id,
+                tuple(part.source_topics),
+                tuple([(topic.name, topic.partitions) for topic in part.repartition_source_topics]),
+                tuple([(topic.name, topic.partitions) for topic in part.state_changelog_topics]),
+                tuple(part.repartition_sink_topics),
+            )
+            for part in parts or ()
+        ]
+    )
+
+
+def _tasks(tasks: Any) -> IdPartitions:
+    return tuple(sorted((of.subtopology_id, tuple(sorted(of.partitions))) for of in tasks))
 
 
 def _partitions(assignment: Any) -> IdPartitions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streaming.groups.rows import ChurnRow
-from streaming.records import GroupObservation, Member, SeenClassic, SeenConsumer, SeenMember
+from streaming.records import GroupObservation, Member, SeenClassic, SeenMember, SeenModern
 from tests.groups.build import (
     Life,
     make_look,
@@ -44,5 +44,5 @@ def member(name: str, *partitions: int, epoch: int = 1, owned: tuple[int, ...] |
 
 
 def broker(number: int, epoch: int, *members: SeenMember, assigned: int | None = None) -> GroupObservation:
-    told = SeenConsumer(epoch, epoch if assigned is None else assigned, "uniform", members)
-    return make_look(number, BROKERED, consumer=told, group_type="consumer", state="Stable" if members else "Empty")
+    told = SeenModern(epoch, epoch if assigned is None else assigned, "uniform", members)
+    return make_look(number, BROKERED, modern=told, group_type="consumer", state="Stable" if members else "Empty")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.records import GroupObservation, SeenCommits, SeenConsumer, SeenMember
+from streaming.records import GroupObservation, SeenCommits, SeenMember, SeenModern
 from tests.groups.build import (
     SECOND,
     START,
@@ -53,8 +53,8 @@ def test_topics_that_share_a_bucket_may_have_stood_in_either_order_in_the_target
         return SeenMember(name, epoch, name, "/10.0.0.1", None, None, ("w", "x"), None, target, target, None)
 
     def looked(number: int, epoch: int, *members: SeenMember) -> GroupObservation:
-        told = SeenConsumer(epoch, epoch, "uniform", members)
-        return make_look(number, *topics, consumer=told, group_type="consumer", state="Stable")
+        told = SeenModern(epoch, epoch, "uniform", members)
+        return make_look(number, *topics, modern=told, group_type="consumer", state="Stable")
 
     every = {of: tuple(range(count)) for of, count in counts.items()}
     given = {of: tuple(n for n in numbers if n not in kept.get(of, ())) for of, numbers in every.items()}
@@ -128,8 +128,8 @@ def test_a_look_that_a_broker_did_not_answer_changes_nothing_of_its_group() -> N
 
 def test_a_broker_s_group_too_large_to_tell_is_counted_and_unverified_until_it_can_be_told_again() -> None:
     life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
-    large = SeenConsumer(3, 3, "uniform", (), more=5_000)
-    life.take(make_look(3, BROKERED, consumer=large, group_type="consumer", state="Stable"))
+    large = SeenModern(3, 3, "uniform", (), more=5_000)
+    life.take(make_look(3, BROKERED, modern=large, group_type="consumer", state="Stable"))
     row = life.rows.group_health[-1]
     assert (row.members, row.verdict) == (5_000, "unverified")
     assert "5,000 members" in (row.verdict_reason or "")

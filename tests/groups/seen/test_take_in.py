@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from streaming.groups import decode_state, encode_state
-from streaming.records import GroupObservation, Member, Seen, SeenClassic, SeenCommits, SeenConsumer
+from streaming.records import GroupObservation, Member, Seen, SeenClassic, SeenCommits, SeenModern
 from tests.groups.build import (
     SECOND,
     START,
@@ -222,8 +222,8 @@ def test_connect_workers_are_judged_by_what_rounds_see_of_them() -> None:
 
 def test_a_group_that_was_too_large_for_a_while_is_known_again_from_its_second_decision_on() -> None:
     life = Life.after(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))), broker(3, 1, member("z", 0, 1)))
-    too_large = SeenConsumer(1, 1, "uniform", (), more=5_000)
-    life.take(make_look(5, BROKERED, consumer=too_large, group_type="consumer"))
+    too_large = SeenModern(1, 1, "uniform", (), more=5_000)
+    life.take(make_look(5, BROKERED, modern=too_large, group_type="consumer"))
     life.take(broker(7, 2, member("y", 0, 1, epoch=2)))
     assert (last(life).incarnation, last(life).joined) == (7, None)
     life.take(broker(9, 3, member("y", 0, epoch=3), member("w", 1, epoch=3)))

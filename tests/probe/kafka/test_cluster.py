@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,11 +13,19 @@ from streaming.config import Filters
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
-from streaming.probe.kafka.look import ListedGroup
+from streaming.probe.kafka.look import GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory
 from streaming.probe.kafka.requests import Metadata, Refused, TopicMetadata
 from streaming.probe.kafka.retention import Retentions
-from streaming.records import TopicRetention
+from streaming.records import (
+    SeenClassic,
+    SeenMember,
+    SeenModern,
+    SeenSubtopology,
+    SeenTasks,
+    SeenTopology,
+    TopicRetention,
+)
 
 LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
 SOON = Deadline.after(600)
@@ -37,6 +46,7 @@ class Answers:
     def __init__(self, lists: list[list[ListedGroup]], describe: Describe) -> None:
         self._lists, self._describe = lists, describe
         self.asked: list[list[int]] = []
+        self.settings_asked: list[list[str]] = []
 
     def list_groups(self, brokers: Iterable[int], _: Deadline) -> list[ListedGroup]:
         self.asked.append(list(brokers))
@@ -67,6 +77,10 @@ class Answers:
     def share_settings(self, *_: object) -> dict[str, object]:
         return {}
 
+    def streams_settings(self, groups: Iterable[str], _: Deadline) -> dict[str, object]:
+        self.settings_asked.append(list(groups))
+        return {group: {"num.standby.replicas": "1"} for group in groups}
+
     def share_offsets(self, *_: object) -> dict[str, object]:
         return {}
 
@@ -76,11 +90,11 @@ class Answers:
 
 @pytest.fixture
 def make_cluster(monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
-    def make(answers: Answers, filters: Filters | None = None) -> KafkaCluster:
+    def make(answers: Answers, filters: Filters | None = None, *, reads_log: bool = True) -> KafkaCluster:
         monkeypatch.setattr("streaming.probe.kafka.cluster.Connections", lambda _: None)
         for kind in ("MetadataRequests", "GroupRequests", "PartitionRequests"):
             monkeypatch.setattr(f"streaming.probe.kafka.cluster.{kind}", lambda _: answers)
-        return KafkaCluster(object(), "__consumer_offsets", filters or Filters())
+        return KafkaCluster(object(), "__consumer_offsets", filters or Filters(), reads_log=reads_log)
 
     return make
 
@@ -181,6 +195,89 @@ def test_a_streams_group_has_all_topics_of_its_topology_internal_ones_too(make_c
     look = make_cluster(answers).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
     assert look.topics_of_groups == {"g": ("counted", "orders", "store")}
     assert look.descriptions["g"].state == "NotReady"
+
+
+TOPIC_ID = UUID("00000000-0000-0001-0000-000000000002")
+NAMED = {"member_id": "m", "member_epoch": 3, "client_id": "c", "client_host": "/10.0.0.1", "rack_id": "r1"}
+HIDDEN = OffsetsLogView((), LOG.metadata)
+
+
+def test_without_the_log_a_share_group_s_members_are_told_with_what_they_have(make_cluster: MakeCluster) -> None:
+    has = SimpleNamespace(topic_partitions=[SimpleNamespace(topic_id=TOPIC_ID, partitions=[1, 0])])
+    member = SimpleNamespace(**NAMED, subscribed_topic_names=["b", "a"], assignment=has)
+    described = SimpleNamespace(
+        group_state="Stable", group_epoch=3, assignment_epoch=3, assignor_name="simple", members=[member]
+    )
+    answers = Answers([[ListedGroup("g", 2, "Stable", "share", "share")]], answered)
+    answers.describe_share_groups = lambda groups, _: dict.fromkeys(groups, described)  # type: ignore[method-assign]
+    cluster = make_cluster(answers, reads_log=False)
+    look = cluster.observe_groups(HIDDEN, LogPositions((), ()), Memory(), 0, SOON)
+    owned = (("AAAAAAAAAAEAAAAAAAAAAg", (0, 1)),)
+    told = SeenMember("m", 3, "c", "/10.0.0.1", None, "r1", ("a", "b"), None, owned, (), None)
+    assert told_of(look) == SeenModern(3, 3, "simple", (told,))
+
+
+def told_of(look: GroupsSeen) -> SeenClassic | SeenModern:
+    membership = look.seen["g"].membership
+    assert membership is not None
+    return membership.read()
+
+
+def tasks(active: list[int], standby: list[int]) -> SimpleNamespace:
+    return SimpleNamespace(
+        active_tasks=[SimpleNamespace(subtopology_id="1", partitions=active)],
+        standby_tasks=[SimpleNamespace(subtopology_id="1", partitions=standby)],
+        warmup_tasks=[],
+    )
+
+
+def test_without_the_log_a_streams_group_is_told_with_its_topology_and_its_settings(make_cluster: MakeCluster) -> None:
+    member = SimpleNamespace(
+        **NAMED,
+        instance_id="i",
+        topology_epoch=7,
+        process_id="p",
+        user_endpoint=SimpleNamespace(host="h", port=80),
+        client_tags=[SimpleNamespace(key="zone", value="z")],
+        assignment=tasks([1, 0], [2]),
+        target_assignment=tasks([0], []),
+        is_classic=False,
+    )
+    part = SimpleNamespace(
+        subtopology_id="1",
+        source_topics=["orders"],
+        repartition_source_topics=[SimpleNamespace(name="counted", partitions=4)],
+        repartition_sink_topics=["out"],
+        state_changelog_topics=[SimpleNamespace(name="store", partitions=0)],
+    )
+    described = SimpleNamespace(
+        group_state="Reconciling",
+        group_epoch=9,
+        assignment_epoch=9,
+        topology=SimpleNamespace(epoch=7, subtopologies=[part]),
+        members=[member],
+    )
+    group = ListedGroup("g", 2, "Reconciling", "streams", "streams")
+    answers = Answers([[group], [group]], lambda groups: dict.fromkeys(groups, described))
+    cluster = make_cluster(answers, reads_log=False)
+    look = cluster.observe_groups(HIDDEN, LogPositions((), ()), Memory(), 0, SOON)
+    of_member = SeenTasks("p", 7, (("1", (2,)),), (), (("1", ()),), (), {"zone": "z"}, ("h", 80))
+    told = SeenMember(
+        *("m", 3, "c", "/10.0.0.1", "i", "r1", (), None, (("1", (0, 1)),), (("1", (0,)),), False), of_member
+    )
+    subtopology = SeenSubtopology("1", ("orders",), (("counted", 4),), (("store", 0),), ("out",))
+    topology = SeenTopology(7, True, (subtopology,), {"num.standby.replicas": "1"})
+    assert told_of(look) == SeenModern(9, 9, "", (told,), topology=topology)
+    cluster.observe_groups(HIDDEN, LogPositions((), ()), Memory(), 0, SOON)
+    assert answers.settings_asked == [["g"], ["g"]], "they may have changed with the next target"
+
+
+def test_with_the_log_nobody_is_asked_for_the_settings_of_streams_groups(make_cluster: MakeCluster) -> None:
+    described = SimpleNamespace(group_state="Stable", topology=None, members=[])
+    group = ListedGroup("g", 2, "Stable", "streams", "streams")
+    answers = Answers([[group]], lambda groups: dict.fromkeys(groups, described))
+    make_cluster(answers).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
+    assert answers.settings_asked == []
 
 
 class Settings(Answers):

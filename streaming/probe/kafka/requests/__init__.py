@@ -9,8 +9,9 @@ broker and p partitions of their topics on a broker:
     DescribeGroups Σ ceil(g / GROUPS_PER_REQUEST)          of the classic groups that may have members
     ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
     ShareGroupDescribe     the same                        of share groups
+    StreamsGroupDescribe   the same                        of streams groups
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
-                                                           all three only of groups that the log does not tell: in the
+                                                           all only of groups that the log does not tell: in the
                                                            first round, and as `followed.py` says; without the log each
     DescribeShareGroupOffsets  Σ ceil(g / GROUPS_PER_REQUEST)  of the share groups that `__share_group_state` does not
                                                            tell, or whose topics have no names yet
@@ -18,6 +19,8 @@ broker and p partitions of their topics on a broker:
                                                            that lead its partitions
     DescribeConfigs  ceil(t / CONFIGS_PER_REQUEST)         t topics, each once per heartbeat, at most TOPICS_A_ROUND
     DescribeConfigs  B                                     once per heartbeat
+    DescribeConfigs  ceil(s / CONFIGS_PER_REQUEST)         of s share groups once per heartbeat; without the log of s
+                                                           streams groups in each round
     ListOffsets    Σ ceil(q / TIMESTAMPS_PER_REQUEST)  after the round, while records that were there before the first
                                                        one are looked for by timestamp; at most MOST_QUESTIONS q in all,
                                                        and QUESTIONS_PER_PARTITION such rows of requests

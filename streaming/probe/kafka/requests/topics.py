@@ -80,6 +80,8 @@ _RETENTION_KEYS = ("retention.ms", "retention.bytes", "cleanup.policy", "message
 _OFFSETS_RETENTION = "offsets.retention.minutes"
 _LOCK, _LIMIT = "share.record.lock.duration.ms", "share.delivery.count.limit"
 _DEAD_LETTERS = "errors.deadletterqueue.topic.name"
+_OF_STREAMS = "streams."
+_REPLICAS = f"{_OF_STREAMS}num.standby.replicas"
 
 # Node id of the leader; None while there is none.
 Leader = int | None
@@ -236,6 +238,17 @@ class MetadataRequests:
         # Brokers before 4.4 do not know the third.
         answers = self._configs(_GROUP_RESOURCE, [(None, chunk) for chunk in chunks], keys, deadline, [_DEAD_LETTERS])
         return {name: one if isinstance(one, Refused) else _share_settings(one) for name, one in answers.items()}
+
+    def streams_settings(self, groups: Sequence[str], deadline: Deadline) -> dict[str, dict[str, str] | Refused]:
+        """Ask any broker for the settings that the task assignor goes by (DescribeConfigs); as `share_settings`.
+
+        Returns:
+            By the names that a streams group's epoch records since Kafka 4.2.
+        """
+        chunks = [groups[at : at + CONFIGS_PER_REQUEST] for at in range(0, len(groups), CONFIGS_PER_REQUEST)]
+        answers = self._configs(_GROUP_RESOURCE, [(None, chunk) for chunk in chunks], (_REPLICAS,), deadline)
+        own = _REPLICAS.removeprefix(_OF_STREAMS)
+        return {name: one if isinstance(one, Refused) else {own: one[_REPLICAS]} for name, one in answers.items()}
 
     def _configs(
         self,

@@ -1,0 +1,254 @@
+"""Share and streams groups whose log is not read: what coordinators tell of their members, and what is judged by it.
+
+The targets are those that a 4.3.1 broker gives, as in the tests of the log (`share/share_log.py`,
+`modern/streams_log.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streaming.groups.rows import DriftRow
+from streaming.records import (
+    BROKERS,
+    GroupObservation,
+    IdPartitions,
+    SeenMember,
+    SeenModern,
+    SeenShares,
+    SeenSubtopology,
+    SeenTasks,
+    SeenTopology,
+    SharePartition,
+)
+from tests.groups.build import MINUTE, SECOND, START, Life, make_look, make_topic
+from tests.groups.modern.streams_log import (
+    EVERYTHING,
+    FIRST_HALF,
+    SECOND_HALF,
+    SPARE_OF_FIRST,
+    SPARE_OF_SECOND,
+)
+from tests.groups.modern_log import TOPIC_ID
+from tests.groups.share.share_log import BILLS_ID
+
+ORDERS = make_topic("orders", 4, topic_id=TOPIC_ID)
+BILLS = make_topic("bills", 2, topic_id=BILLS_ID)
+
+
+def shares(**counts: int) -> SeenShares:
+    """What a coordinator tells of initialized partitions: so many of each topic."""
+    return SeenShares(BROKERS, 0, {t: tuple(SharePartition(n, 0, lag=9) for n in range(c)) for t, c in counts.items()})
+
+
+def has(
+    name: str, epoch: int, *partitions: int, topics: tuple[str, ...] = ("orders",), of: str = "orders"
+) -> SeenMember:
+    owned = ((TOPIC_ID, partitions),) if partitions else ()
+    return SeenMember(name, epoch, name, "/10.0.0.1", None, "r1", topics, None, owned, (), None)
+
+
+def share(number: int, epoch: int, *members: SeenMember, **changes: Any) -> GroupObservation:
+    told = SeenModern(epoch, changes.pop("assigned", epoch), "simple", members)
+    given: dict[str, Any] = {"group_type": "share", "protocol_type": "share", "shares": shares(orders=4)} | changes
+    return make_look(number, ORDERS, BILLS, modern=told, state="Stable" if members else "Empty", **given)
+
+
+def verdicts(life: Life) -> list[tuple[str, str | None]]:
+    return [(row.verdict, row.reason) for row in life.rows.drift]
+
+
+def test_members_of_a_share_group_and_what_they_have_are_told_and_the_target_is_recomputed() -> None:
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)))
+    life.take(share(3, 3, has("a", 3, 2, 3), has("b", 3, 0, 1)))
+    assert verdicts(life)[1] == ("identical", None)
+    row = life.rows.rebalance_churn[-1]
+    assert (row.generation, row.joined, row.members, row.partitions, row.strategy) == (3, ("b",), 2, 4, "simple")
+    newest = {row.member_id: row for row in life.rows.members if row.decision == 3 and not row.ended}
+    assert {name: [tuple(of.partitions) for of in row.partitions or ()] for name, row in newest.items()} == {
+        "a": [(2, 3)],
+        "b": [(0, 1)],
+    }
+    assert (newest["a"].client_host, newest["a"].rack, newest["a"].subscription) == ("/10.0.0.1", "r1", ("orders",))
+    health = life.rows.group_health[-1]
+    assert (health.source, health.members, health.assigned_partitions, health.imbalance) == ("admin", 2, 4, 0)
+    assert not health.findings
+
+
+def test_a_share_group_is_not_judged_before_all_members_have_their_new_target() -> None:
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)))
+    life.take(share(3, 3, has("a", 2, 0, 1, 2, 3), has("b", 3, 0, 1)))
+    assert len(life.rows.rebalance_churn) == 1
+    life.take(share(5, 3, has("a", 3, 2, 3), has("b", 3, 0, 1)))
+    assert verdicts(life)[1] == ("identical", None)
+
+
+def test_partitions_that_are_initialized_after_the_target_do_not_spoil_its_verdict() -> None:
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)))
+    both = {"shares": shares(orders=4, bills=2)}
+    life.take(share(3, 3, has("a", 3, 2, 3), has("b", 3, 0, 1), **both))
+    assert verdicts(life)[1] == ("identical", None)
+
+
+def test_without_what_is_initialized_a_share_group_is_unverified() -> None:
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3), shares=None))
+    life.take(share(3, 3, has("a", 3, 2, 3), has("b", 3, 0, 1), shares=None))
+    assert verdicts(life)[1] == ("unverified", "which partitions the group had initialized is not known")
+    life.take(share(5, 4, has("b", 4, 0, 1, 2), shares=shares(orders=2)))
+    reason = f"no round has shown all partitions of its target as initialized: topic {TOPIC_ID} has others"
+    assert verdicts(life)[2] == ("unverified", reason)
+
+
+def test_a_member_with_a_topic_that_only_another_one_wants_is_drift() -> None:
+    both = {"shares": shares(orders=4, bills=2)}
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3), has("b", 2, topics=("bills",)), **both))
+    life.take(share(3, 3, has("a", 3, 0, 1, 2), has("b", 3, 3, topics=("bills",)), **both))
+    row = life.rows.drift[-1]
+    assert (row.verdict, row.basis) == ("drifted", "invariant")
+    [one] = row.drifted_partitions
+    assert (one.topic, one.partition, one.kind, one.actual) == ("orders", 3, "not_subscribed", ("b",))
+
+
+def test_initialized_partitions_that_nobody_gets_are_unassigned_though_no_epoch_changes() -> None:
+    life = Life.after(share(1, 2, has("a", 2, 0, 1), shares=shares(orders=2)))
+    for number in range(5, 200, 10):
+        told: dict[str, Any] = {"group_type": "share", "protocol_type": "share", "shares": shares(orders=4)}
+        life.take(make_look(number, ORDERS, **told))
+    assert [finding.finding for finding in life.rows.group_health[-1].findings] == ["unassigned"]
+
+
+def test_a_share_group_becomes_empty_and_its_members_are_closed() -> None:
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)), share(3, 3))
+    row = life.rows.rebalance_churn[-1]
+    assert (row.kind, row.generation, row.left) == ("became_empty", 3, ("a",))
+    assert life.rows.group_health[-1].verdict_reason == "the group is empty"
+    assert [(row.member_id, row.ended) for row in life.rows.members] == [("a", False), ("a", True)]
+
+
+def test_a_share_group_that_follows_a_classic_one_of_its_name_is_another_group() -> None:
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)))
+    told = SeenModern(1, 1, "uniform", (SeenMember("c", 1, "c", "/h", None, None, ("orders",), None, (), (), False),))
+    life.take(make_look(3, ORDERS, modern=told, group_type="consumer"))
+    health = life.rows.group_health[-1]
+    assert (health.group_type, health.members) == ("consumer", 1)
+    assert {row.member_id for row in life.rows.members if row.ended} == {"a"}
+
+
+def test_a_group_whose_members_no_round_could_see_is_not_judged_and_says_what_it_takes() -> None:
+    life = Life.after(make_look(1, ORDERS, looked=False, group_type="share", protocol_type="share"))
+    health = life.rows.group_health[-1]
+    assert health.verdict == "not_applicable"
+    assert health.verdict_reason == (
+        "no round could see who has what: for share groups that takes brokers since 4.1, and the right Describe on the "
+        "group and on its topics"
+    )
+
+
+TOPICS = [make_topic(name, 4) for name in ("counted", "orders", "store")]
+PARTS = (
+    SeenSubtopology("0", ("orders",), sinks=("counted",)),
+    SeenSubtopology("1", (), (("counted", 4),), (("store", 4),)),
+)
+STANDBY = {"num.standby.replicas": "1"}
+
+
+def runs(
+    name: str,
+    epoch: int,
+    target: IdPartitions = (),
+    spare: IdPartitions = (),
+    *,
+    owned: IdPartitions | None = None,
+    process: str | None = None,
+) -> SeenMember:
+    tasks = SeenTasks(process or f"process-{name}", 0, spare, (), spare)
+    has_now = target if owned is None else owned
+    return SeenMember(name, epoch, "client", "/10.0.0.1", None, None, (), None, has_now, target, False, tasks)
+
+
+def streams(number: int, epoch: int, *members: SeenMember, **changes: Any) -> GroupObservation:
+    settings, state = changes.pop("settings", STANDBY), changes.pop("state", "Stable")
+    topology = SeenTopology(0, state != "NotReady", PARTS, settings)
+    told = SeenModern(epoch, epoch, "", members, topology=topology)
+    given = {"group_type": "streams", "protocol_type": "streams"} | changes
+    return make_look(number, *TOPICS, modern=told, state=state if members else "Empty", **given)
+
+
+def joined(**changes: Any) -> Life:
+    """A second member has joined; both targets are those that a real broker gave."""
+    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING), **changes))
+    two = runs("a", 4, FIRST_HALF, SPARE_OF_FIRST), runs("b", 4, SECOND_HALF, SPARE_OF_SECOND)
+    life.take(streams(3, 4, *two, **changes))
+    return life
+
+
+def newest(life: Life) -> DriftRow:
+    return life.rows.drift[-1]
+
+
+def test_tasks_of_a_streams_group_are_told_and_recomputed() -> None:
+    life = joined()
+    assert (newest(life).verdict, newest(life).reason) == ("identical", None)
+    row = life.rows.rebalance_churn[-1]
+    assert (row.generation, row.joined, row.partitions, row.partitions_moved, row.strategy) == (4, ("b",), 8, 4, None)
+    [one] = [row for row in life.rows.members if row.member_id == "b"]
+    assert [(of.kind, of.subtopology, of.tasks) for of in one.tasks or ()] == [
+        ("active", "0", (2, 3)),
+        ("active", "1", (2, 3)),
+        ("standby", "1", (0, 1)),
+    ]
+    owners = {(row.topic, row.partition): row.member_id for row in life.rows.lag if row.round == 3}
+    assert owners["counted", 3] == "b"
+    health = life.rows.group_health[-1]
+    assert (health.members, health.assigned_partitions, health.imbalance, health.findings) == (2, 8, 0, ())
+
+
+def test_without_the_right_to_read_its_settings_a_group_with_state_is_unverified() -> None:
+    reason = "the right DescribeConfigs on the group is missing, so how many standby replicas it has is not known"
+    assert (newest(joined(settings=None)).verdict, newest(joined(settings=None)).reason) == ("unverified", reason)
+
+
+def test_epochs_that_no_look_has_shown_leave_a_streams_target_unverified() -> None:
+    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)))
+    life.take(streams(3, 6, runs("a", 6, FIRST_HALF, SPARE_OF_FIRST), runs("b", 6, SECOND_HALF, SPARE_OF_SECOND)))
+    assert newest(life).reason == "2 epochs passed between two looks: the previous target is not known"
+
+
+def test_a_task_that_is_active_at_two_members_by_their_targets_is_drift() -> None:
+    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)))
+    life.take(streams(3, 4, runs("a", 4, (("0", (0, 1, 2)), ("1", (0, 1)))), runs("b", 4, SECOND_HALF)))
+    assert (newest(life).verdict, newest(life).basis) == ("drifted", "invariant")
+    assert [(one.topic, one.partition, one.kind) for one in newest(life).drifted_partitions] == [
+        ("0", 2, "doubly_assigned")
+    ]
+
+
+def test_tasks_on_their_way_are_waited_for_as_long_as_few_timeouts_last() -> None:
+    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)))
+    told = (
+        runs("a", 3, FIRST_HALF, SPARE_OF_FIRST, owned=FIRST_HALF),
+        runs("b", 4, SECOND_HALF, SPARE_OF_SECOND, owned=()),
+    )
+    for minute in (1, 2, 10):
+        life.take(streams(60 * minute, 4, *told))
+    assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"reconciling"}
+    for minute in (16, 17):
+        life.take(streams(60 * minute, 4, *told, time=START + minute * MINUTE + 10 * SECOND))
+    assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"reconciling", "unassigned"}
+
+
+def test_a_topology_that_is_not_ready_gives_nobody_tasks_and_is_no_drift() -> None:
+    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)), streams(3, 4, runs("a", 4), state="NotReady"))
+    life.take(streams(5, 4, runs("a", 4), state="NotReady"))
+    reason = "topics of the topology were missing or wrong, so no assignor gave tasks"
+    assert (newest(life).verdict, newest(life).reason) == ("not_applicable", reason)
+    assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"topology_not_ready"}
+
+
+def test_a_changed_number_of_replicas_is_the_cause_of_the_next_target() -> None:
+    life = joined()
+    without = runs("a", 5, FIRST_HALF), runs("b", 5, SECOND_HALF)
+    life.take(streams(5, 5, *without, settings={"num.standby.replicas": "0"}))
+    causes = life.rows.rebalance_churn[-1].causes
+    assert [one.evidence for one in causes or ()] == ["num.standby.replicas was 1 and is 0"]
+    assert newest(life).verdict == "identical"
