@@ -27,6 +27,7 @@ __all__ = [
     "cause",
     "counted",
     "cut",
+    "group_type",
     "key_of",
     "names",
     "number",
@@ -38,6 +39,7 @@ __all__ = [
     "seconds",
     "size",
     "time",
+    "unit",
     "verdict",
     "visible",
     "whole",
@@ -358,17 +360,37 @@ def verdict(name: str, basis: str | None) -> str:
     return name.replace("_", " ") + (f" ({basis})" if basis else "")
 
 
+def unit(row: Row) -> str:
+    """What the members of a group own, by a row with what is known of its type, protocol, strategy and assignor."""
+    told = {row.get(name) for name in ("group_type", "protocol_type", "strategy", "nearest_library")}
+    if told.isdisjoint({"streams", "stream", "connect"}):
+        return "partition"
+    return "task"
+
+
+_TYPES = {"share": "share group", "streams": "streams group", "consumer": "consumer group", "rocketmq": "RocketMQ"}
+
+
+def group_type(row: Row) -> str:
+    """A group's type in words: what Kafka calls it, and for the classic protocol what its members are."""
+    if row.get("group_type") in {None, "classic"} and row.get("protocol_type") not in {None, "", "consumer"}:
+        return f"classic, {cut(row['protocol_type'], 20)}"
+    return _TYPES.get(row["group_type"] or "", row["group_type"] or DASH)
+
+
 def _drifted(_problem: str, group: Row, clock: Clock, since: Row) -> str:
-    of = number(group["partitions"] or group["assigned_partitions"])
+    sizes = group["partitions"], group["assigned_partitions"]
+    noun = unit(group)
+    of = f"{number(sizes[0] or sizes[1] if noun == 'partition' else sizes[1] or sizes[0])} {noun}s"
     kinds = Counter(item["kind"] for item in group["drifted_partitions"] or ())
     when = clock.since(since.get("drifted_since") or group["last_decision_time"])
     if not kinds:
-        return f"{number(group['drifted_count'])} of {of} partitions with the wrong owner{when}"
+        return f"{number(group['drifted_count'])} of {of} with the wrong owner{when}"
     if len(kinds) == 1:
         [(kind, count)] = kinds.items()
-        return f"{number(count)} of {of} partitions {_KINDS.get(kind, kind)}{when}"
+        return f"{number(count)} of {of} {_KINDS.get(kind, kind)}{when}"
     parts = ", ".join(f"{number(count)} {_KINDS.get(kind, kind)}" for kind, count in kinds.most_common())
-    return f"of {of} partitions {parts}{when}"
+    return f"of {of} {parts}{when}"
 
 
 def _finding(problem: str, group: Row, clock: Clock, _since: Row) -> str:

@@ -31,6 +31,7 @@ class Explanation:
         had: Partitions that each member says it had, by member; empty where the strategy does not ask.
         assignment: The result, by topic; None where it cannot be computed.
         reason: Why there is no assignment, or what is not sure about it; None for neither.
+        unit: What is assigned, as a word: "partition", or "task" of a subtopology in a topic's place.
     """
 
     rule: str
@@ -38,6 +39,7 @@ class Explanation:
     had: Mapping[str, Collection[PartitionId]] = field(default_factory=dict)
     assignment: Assignment | None = None
     reason: str | None = None
+    unit: str = "partition"
 
     def not_computed(self, error: AssignorError) -> Explanation:
         """The same for an assignment that cannot be computed."""
@@ -54,7 +56,7 @@ class Explanation:
             told.append(f"{'It cannot be computed: ' if self.assignment is None else ''}{self.reason}.")
         if partition is not None:
             meant = self.meant(partition)
-            none = f"There is no partition {_partition_name(partition)} in what the strategy was given."
+            none = f"There is no {self.unit} {self._called(partition)} in what the strategy was given."
             return [*told, *(map(self._sentence_about, meant) if meant else [none])]
         if self.assignment is None:
             return told
@@ -78,7 +80,7 @@ class Explanation:
     def listed(self) -> str:
         """The partitions that the strategy was given, in words: orders 0-4; payments 0-1."""
         given = [(topic, number) for topic, numbers in self.partitions.items() for number in numbers]
-        return _partition_names(given) or "no partitions"
+        return self._list(given) or f"no {self.unit}s"
 
     def _sentences_of_members(self, assignment: Assignment) -> Iterable[str]:
         for member, topics in list(assignment.items())[:_MOST_MEMBERS]:
@@ -89,7 +91,7 @@ class Explanation:
                 "gets": [one for one in owned if one not in had],
                 "gives up": sorted(one for one in had if one not in owned),
             }
-            parts = [f"{verb} {_partition_names(those)}" for verb, those in said.items() if those]
+            parts = [f"{verb} {self._list(those)}" for verb, those in said.items() if those]
             yield f"{_name(member)} {', '.join(parts) or 'gets nothing'}."
         sizes = counts(assignment)
         members = _count(len(sizes), "member")
@@ -97,16 +99,32 @@ class Explanation:
         each = f", {least:,} each" if least == most else f", {least:,} to {most:,} each"
         given = {(topic, number) for topics in assignment.values() for topic, of in topics.items() for number in of}
         given_for = "for" if len(given) == sum(sizes.values()) else f"given {sum(sizes.values()):,} times to"
-        yield f"In all {_count(len(given), 'partition')} {given_for} {members}{each}."
+        yield f"In all {_count(len(given), self.unit)} {given_for} {members}{each}."
 
     def _sentence_about(self, partition: PartitionId) -> str:
         if self.assignment is None:
-            return f"Who should own {_partition_name(partition)} is not known."
+            return f"Who should own {self._called(partition)} is not known."
         had, owners = self._had(partition), self._owners(partition)
-        before = f"{_names(had)} claimed {_partition_name(partition)}. " if had else ""
+        before = f"{_names(had)} claimed {self._called(partition)}. " if had else ""
         # Where something is not sure, nobody in the result need not be nobody in fact.
         nobody = "Nobody" if self.reason is None else "Nobody that is known"
-        return f"{before}{_names(owners) or nobody} should own {_partition_name(partition)}."
+        return f"{before}{_names(owners) or nobody} should own {self._called(partition)}."
+
+    def _called(self, partition: PartitionId) -> str:
+        """One partition: orders 4; a task as Kafka prints it: 0_4."""
+        return f"{_name(partition[0])}{self._joint}{partition[1]}"
+
+    def _list(self, listed: Iterable[PartitionId]) -> str:
+        """Partitions, topic by topic: orders 0-4, 7; payments 2; tasks in the same way: 0_0-4."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, number in listed:
+            by_topic.setdefault(topic, []).append(number)
+        named = [f"{_name(topic)}{self._joint}{_numbers(of_topic)}" for topic, of_topic in by_topic.items()]
+        return _cut(named, "; ", "subtopology" if self.unit == "task" else "topic")
+
+    @property
+    def _joint(self) -> str:
+        return "_" if self.unit == "task" else " "
 
     def _had(self, partition: PartitionId) -> list[str]:
         return [member for member, claimed in self.had.items() if partition in claimed]
@@ -125,24 +143,12 @@ def _name(text: str) -> str:
     return text[: _LONGEST_NAME - 1] + "…"
 
 
-def _partition_name(partition: PartitionId) -> str:
-    return f"{_name(partition[0])} {partition[1]}"
-
-
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _names(listed: Sequence[str]) -> str:
     return _cut([_name(one) for one in listed], ", ", "member")
-
-
-def _partition_names(listed: Iterable[PartitionId]) -> str:
-    """Partitions, topic by topic: orders 0-4, 7; payments 2."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in listed:
-        by_topic.setdefault(topic, []).append(number)
-    return _cut([f"{_name(topic)} {_numbers(of_topic)}" for topic, of_topic in by_topic.items()], "; ", "topic")
 
 
 def _numbers(listed: Iterable[int]) -> str:

@@ -46,7 +46,7 @@ _RULES: Final = {
     ),
     "streams-sticky": (
         "The broker's sticky task assignor lets members keep their previous tasks as far as the balance allows, and "
-        "deals the rest. A task is named by its subtopology and its partition; these are the active ones."
+        "deals the rest. These are the active tasks: 1_3 is task 3 of subtopology 1."
     ),
     "rocketmq:AVG": "AVG cuts the queues, in order, into one block per client; the first get what is left over.",
     "rocketmq:AVG_BY_CIRCLE": "AVG_BY_CIRCLE deals the queues, in order, to the clients in turn, like cards.",
@@ -126,7 +126,7 @@ def _explain_server(line: ServerLine) -> Explanation:
 def _explain_tasks(line: StreamsLine) -> Explanation:
     had = {member_id: _partition_ids(member.active) for member_id, member in line.members.items()}
     tasks = _ranges({name: part.tasks for name, part in line.subtopologies.items()})
-    blank = Explanation(_RULES.get(line.strategy, f"{line.strategy}."), tasks, had)
+    blank = Explanation(_RULES.get(line.strategy, f"{line.strategy}."), tasks, had, unit="task")
     try:
         return replace(blank, assignment=line.assign().active)
     except AssignorError as error:

@@ -48,7 +48,7 @@ def folded(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _protocol(row: Row) -> str:
     """How a row's group is coordinated, and with which strategy."""
-    other = row["protocol_type"] if row["protocol_type"] != "consumer" else None
+    other = row["protocol_type"] if row["protocol_type"] not in {"consumer", row["group_type"]} else None
     return ", ".join(filter(None, (_kind(row), other, row["strategy"])))
 
 

@@ -189,7 +189,7 @@ def _says(row: Row) -> str:
     if row["basis"] == "configured" and row["own_verdict"] != "identical":
         said += f" (by {words.cut(row['strategy'], 30)} it is {row['own_verdict']})"
     if row["nearest_library"] and not row["basis"]:
-        differing = words.counted(row["nearest_differing"], "partition")
+        differing = words.counted(row["nearest_differing"], words.unit(row))
         said += f"; {row['nearest_library']} differs in {differing}"
     return said
 

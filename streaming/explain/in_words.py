@@ -29,11 +29,13 @@ _MOST_DRIFTED = 20
 _MOST_TOPICS = 8
 
 _BASES: Final = {
-    INVARIANT: "No client of this strategy decides so.",
+    INVARIANT: "No client or broker decides so.",
     PROMISE: "The strategy's name promises otherwise, and no known client breaks that.",
     CONFIGURED: "Expected owners are by the configured strategy.",
     DECLARED: "It is declared who decides, and how.",
 }
+
+_CONNECT, _STREAMS = "connect", "streams"
 
 _KNOWN_PREFIXES = ("server-", "streams-", "rocketmq:")
 
@@ -104,7 +106,7 @@ def _lacks(
     rows: Sequence[Mapping[str, Any]],
     told: Sequence[tuple[Mapping[str, Any], VerdictInWords]],
 ) -> str:
-    lacks = f"This verdict has no partition {visible(partition[0])} {partition[1]}"
+    lacks = f"This verdict has no {_unit(rows[0])} {visible(partition[0])} {partition[1]}"
     for _, words in told:
         if words.explanation is not None:
             return f"{lacks}: it has {printable(words.explanation.listed())}."
@@ -120,7 +122,8 @@ def verdict_in_words(
 
     Args:
         row: A row of `drift`: verdict, basis, own_verdict, reason, strategy, matching_library,
-            nearest_library, nearest_differing, drifted_count, drifted_partitions, inputs.
+            nearest_library, nearest_differing, drifted_count, drifted_partitions, inputs; and protocol_type, where it
+            is known.
         partition: Only this partition.
         custom: Users' own strategies by name; without them such a strategy is not asked.
     """
@@ -153,7 +156,7 @@ def _verdict(row: Mapping[str, Any]) -> str:
     if verdict == "identical":
         return f"The verdict is identical: recomputed as {library}, the assignment is what its strategy gives."
     if verdict == "drifted":
-        partitions = counted(row["drifted_count"], "partition")
+        partitions = counted(row["drifted_count"], _unit(row))
         said = f"The verdict is drifted, in {partitions}: {row['reason']}. {_BASES.get(row['basis'], '')}"
         if row["basis"] == CONFIGURED:
             said += f" By the strategy that it runs, it is {row['own_verdict'].replace('_', ' ')}."
@@ -162,7 +165,7 @@ def _verdict(row: Mapping[str, Any]) -> str:
         word = str(verdict).replace("_", " ")
         said = f"The verdict is {word}: {row['reason']}." if row["reason"] else f"The verdict is {word}."
     if row["nearest_library"] is not None:
-        partitions = counted(row["nearest_differing"], "partition")
+        partitions = counted(row["nearest_differing"], _unit(row))
         said += f" {row['nearest_library']} comes nearest: it differs in {partitions}."
     return said
 
@@ -186,14 +189,27 @@ def _no_inputs(row: Mapping[str, Any]) -> str:
     return "There is nothing to recompute."
 
 
+def _unit(row: Mapping[str, Any]) -> str:
+    return "task" if row.get("protocol_type") in (_CONNECT, _STREAMS) else "partition"
+
+
+def _named(one: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """A partition or a queue; a task as its system prints it: 1_3 in a streams group, files-3 in Connect."""
+    topic, number, broker = one["topic"], one["partition"], one.get("broker")
+    if row.get("protocol_type") == _STREAMS:
+        return f"{topic}_{number}"
+    if row.get("protocol_type") == _CONNECT:
+        return f"connector {topic}" if number < 0 else f"{topic}-{number}"
+    return f"{topic}{'' if broker is None else f'@{broker}'} {number}"
+
+
 def _drifted(row: Mapping[str, Any], partition: PartitionId | None) -> list[str]:
     listed: Sequence[Mapping[str, Any]] = row["drifted_partitions"] or ()
     if partition is not None:
         listed = [one for one in listed if is_meant(one, partition)]
     said = []
     for one in listed[:_MOST_DRIFTED]:
-        broker = one.get("broker")
-        what = f"{one['topic']}{'' if broker is None else f'@{broker}'} {one['partition']}"
+        what = _named(one, row)
         actual = ", ".join(one["actual"] or ()) or "nobody"
         match one["kind"]:
             case "doubly_assigned":
@@ -212,5 +228,5 @@ def _drifted(row: Mapping[str, Any], partition: PartitionId | None) -> list[str]
                 said.append(f"{what} was given to {actual}; {one['expected']} should own it.")
     left = len(listed) - _MOST_DRIFTED
     if left > 0:
-        said.append(f"{left:,} more partitions are in drift.drifted_partitions.")
+        said.append(f"{left:,} more {_unit(row)}s are in drift.drifted_partitions.")
     return said

@@ -20,7 +20,9 @@ from streaming.terminal import say, visible
 # topics of retries behind the others. (Kafka's groups decide on all topics at once.)
 _VERDICT = """
 SELECT cluster, group_id, topic, decision, record_time, generation, strategy, expected_strategy, verdict, basis,
-  own_verdict, reason, matching_library, nearest_library, nearest_differing, drifted_count, drifted_partitions, inputs
+  own_verdict, reason, matching_library, nearest_library, nearest_differing, drifted_count, drifted_partitions, inputs,
+  (SELECT max(c.protocol_type) FROM rebalance_churn AS c
+   WHERE c.cluster = known.cluster AND c.group_id = known.group_id AND c.decision = known.decision) AS protocol_type
 FROM (
   SELECT *, row_number() OVER (PARTITION BY cluster, topic ORDER BY round DESC, decision DESC) AS age
   FROM drift

@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, TopicPartition
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import DriftRow
 from streaming.offsets_log import OtherKey, decode_key, partition_for
-from streaming.records import GROUP_EPOCH_TYPES, TARGET_EPOCH_TYPES, TARGET_TYPES
+from streaming.records import GROUP_EPOCH_TYPES, TARGET_TYPES
 from tests.offsets_log.written import other_key
 from tests.oracle.java_classes import JavaMembers, ShareMembers
 from tests.real_groups.followed import Followed
@@ -63,7 +63,7 @@ def rests(followed: Followed, group: str) -> bool:
 
 
 def forge(bootstrap: str, group: str, to: str, like: str) -> None:
-    """Write the next epoch of a group, in which one member has the target of another one as well as its own epoch."""
+    """Write the next epoch of a group, with a target in which one member has what another one has."""
     reader = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, exclude_internal_topics=False)
     place = TopicPartition(_LOG, partition_for(group, len(reader.partitions_for_topic(_LOG))))
     reader.assign([place])
@@ -78,7 +78,7 @@ def forge(bootstrap: str, group: str, to: str, like: str) -> None:
                     newest[key.key_type, key.part] = record.value
     reader.close()
     [(epoch_type, _)] = [key for key in newest if key[0] in GROUP_EPOCH_TYPES]
-    [(target_epoch_type, _)] = [key for key in newest if key[0] in TARGET_EPOCH_TYPES]
+    [(target_epoch_type, _)] = [key for key in newest if key[0] in {6, 12, 20}]
     [target_type] = {key_type for key_type, _ in newest if key_type in TARGET_TYPES}
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "__admin_client", "log_level": 0})
 
