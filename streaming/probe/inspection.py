@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kafka import TopicPartition
+from kafka.admin import ACLOperation
 from kafka.errors import AuthorizationError, KafkaError
 from kafka.protocol.metadata import MetadataRequest
 
@@ -20,8 +21,11 @@ from streaming.exceptions import EvenkeelError
 from streaming.probe.clients import Connections, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
+from streaming.probe.kafka.requests import MetadataRequests, Refused
 from streaming.probe.readback import bounds
+from streaming.probe.topics import topic_rights
 from streaming.records import ADMIN
+from streaming.share_state import TOPIC as SHARE_STATE
 
 CheckState = Literal["ok", "warn", "wrong"]
 """ok: nothing to do. warn: it works, but not as it should, or not for long. wrong: it does not work."""
@@ -31,6 +35,9 @@ _CONNECT_S: Final = 3.0
 
 # All requests of one kind together.
 _REQUESTS_S: Final = 15.0
+
+# A group that need not exist: the broker checks the right to read its settings before that.
+_NO_GROUP: Final = "evenkeel-preflight"
 
 # A record of the log comes within milliseconds; a cluster that needs longer is in trouble.
 _READ_MS: Final = 5_000
@@ -75,6 +82,7 @@ def inspect_cluster(section: str, kafka: KafkaSettings, admin: Any, settings: Se
     yield from _brokers(section, kafka, answer)
     if section == "kafka":
         yield _log(settings, answer)
+        yield from _share_groups(admin, settings)
 
 
 def _metadata(admin: Any, topics: list[str]) -> Any:
@@ -142,6 +150,31 @@ def _log(settings: Settings, answer: Any) -> CheckResult:
         "some: look at its leader's log, and at quotas."
     )
     return CheckResult("cluster", what, "warn", problem)
+
+
+def _share_groups(admin: Any, settings: Settings) -> Iterator[CheckResult]:
+    """The rights that only share groups need, where there are any: their topic shows it."""
+    what = f"right Read on Topic {SHARE_STATE!r}"
+    rights = (topic_rights(admin, [SHARE_STATE]) or {}).get(SHARE_STATE)
+    if not rights:
+        yield _ok(what, "not known: the topic is not there, or not visible; only share groups have it")
+        return
+    grant = "grant it (docs/security.md has the ACL lines)"
+    if settings.offsets_log == ADMIN:
+        yield _ok(what, "not wanted: share groups are asked for (docs/admin-mode.md)")
+    elif ACLOperation.READ in rights:
+        yield _ok(what, "yes")
+    else:
+        lacks = f"This client lacks it, so only start offsets and lag of share groups are known: {grant}."
+        yield CheckResult("cluster", what, "warn", lacks)
+    what = "right DescribeConfigs on groups"
+    named = [group for group in settings.filters.groups if not group.startswith("/")] or [_NO_GROUP]
+    told = MetadataRequests(Connections(admin)).share_settings(named, Deadline.after(_REQUESTS_S))
+    if Refused.FORBIDDEN in told.values():
+        lacks = f"This client lacks it, so nobody can say when deliveries of share groups are stuck: {grant}."
+        yield CheckResult("cluster", what, "warn", lacks)
+    else:
+        yield _ok(what, "yes" if told else "not known: these brokers do not tell settings of groups")
 
 
 def _ok(what: str, text: str) -> CheckResult:

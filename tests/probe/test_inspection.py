@@ -6,10 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 from kafka import TopicPartition
+from kafka.admin import ACLOperation
 
-from streaming.config import KafkaSettings, Settings
+from streaming.config import Filters, KafkaSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.probe import CheckResult, Probe, inspect, inspection
+from streaming.probe.kafka.requests import Refused
 from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import Cluster
 
@@ -61,6 +63,40 @@ def test_a_cluster_with_rounds_is_well(cluster: Cluster, settings: Settings) -> 
     assert problems(found) == []
     assert found["kafka: brokers"][0].text.startswith("1 up")
     assert "partitions, offsets for" in found["__consumer_offsets: readable"][0].text
+
+
+@pytest.mark.parametrize(
+    ("rights", "settings", "states"),
+    [
+        (None, {}, ["ok"]),
+        ({}, {}, ["ok"]),
+        ({"__share_group_state": set()}, {}, ["ok"]),
+        ({"__share_group_state": {ACLOperation.DESCRIBE}}, {}, ["warn", "ok"]),
+        ({"__share_group_state": {ACLOperation.DESCRIBE}}, Refused.FORBIDDEN, ["warn", "warn"]),
+        ({"__share_group_state": {ACLOperation.READ}}, {}, ["ok", "ok"]),
+    ],
+)
+def test_what_share_groups_need_is_looked_at_where_there_are_any(
+    monkeypatch: pytest.MonkeyPatch, rights: object, settings: object, states: list[str]
+) -> None:
+    asked: list[str] = []
+
+    class Requests:
+        def __init__(self, _: object) -> None:
+            pass
+
+        def share_settings(self, groups: list[str], _: object) -> dict[str, object]:
+            asked.extend(groups)
+            return dict.fromkeys(groups, settings)
+
+    monkeypatch.setattr(inspection, "topic_rights", lambda *_: rights)
+    monkeypatch.setattr(inspection, "Connections", lambda _: None)
+    monkeypatch.setattr(inspection, "MetadataRequests", Requests)
+    told = list(inspection._share_groups(None, Settings(cluster="prod", filters=Filters(groups=("/x/", "orders")))))
+    assert [line.state for line in told] == states
+    assert asked == ["orders"] * (len(states) - 1)
+    if states[0] == "warn":
+        assert told[0].text.startswith("This client lacks it, so only start offsets and lag of share groups are known")
 
 
 def test_a_broker_whose_advertised_address_takes_no_connection_is_named() -> None:
