@@ -19,6 +19,8 @@ from streaming.advice.period import Advice, MemberChange, Period, Rebalance
 STATIC_LEAST: Final = 4
 """Rebalances that would not have happened, from which on there is advice: two restarts."""
 
+_CONNECT: Final = "connect"
+
 _LEFT, _JOINED, _HANDOVER = "member_left", "member_joined", "handover"
 _UNPROVEN: Final = {"member_silent", "member_gone"}
 
@@ -58,7 +60,12 @@ def returns(period: Period) -> list[Return]:
 
 
 def static_membership(period: Period) -> Advice | None:
-    """Rebalances that static members would not have caused; one in which another cause was at work does not count."""
+    """Rebalances that static members would not have caused; one in which another cause was at work does not count.
+
+    Connect's workers cannot be static members (`GroupRebalanceConfig` gives only consumers an instance id).
+    """
+    if period.protocol_type == _CONNECT:
+        return None
     back = [one for one in returns(period) if _is_proven(one.left)]
     avoided = _avoided(period, back)
     if len(avoided) < STATIC_LEAST:

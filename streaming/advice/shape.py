@@ -28,9 +28,18 @@ _HOT_FACTOR = 1.5
 
 _HALF_A_DAY_S = 43_200
 
+_SHARE, _STREAMS = "share", "streams"
+_TOOLS: Final = {_SHARE: "kafka-share-groups", _STREAMS: "kafka-streams-groups"}
+"""What deletes a group, by its type, where it is another tool than for consumer groups."""
+
 
 def too_many_members(period: Period) -> Advice | None:
-    """Members beyond the partitions, on most days for most of the time."""
+    """Members beyond the partitions, on most days for most of the time.
+
+    Members of a share group share partitions, and those of a streams group may have standby tasks.
+    """
+    if period.group_type in (_SHARE, _STREAMS):
+        return None
     most = [one for one in period.days if one.beyond is not None and one.observed and one.beyond > one.observed / 2]
     if len(most) < BEYOND_LEAST or 2 * len(most) <= len(period.days):
         return None
@@ -53,7 +62,12 @@ def too_many_members(period: Period) -> Advice | None:
 
 
 def hot_partition(period: Period) -> Advice | None:
-    """One partition that got far more than one member's fair share of what was produced."""
+    """One partition that got far more than one member's fair share of what was produced.
+
+    Members of a share group share it.
+    """
+    if period.group_type == _SHARE:
+        return None
     produced = period.produced
     known = sum(one.members_known for one in period.days if one.members_mean is not None)
     if produced is None or not known or produced.hours < HOT_LEAST or produced.total < _HOT_RECORDS:
@@ -110,6 +124,8 @@ def abandoned(period: Period) -> Advice | None:
         one.members_max != 0 or one.commits != 0 or one.observed < _HALF_A_DAY_S for one in days
     ):
         return None
+    tool = _TOOLS.get(period.group_type or "", "kafka-consumer-groups")
+    begins = "share.auto.offset.reset" if period.group_type == _SHARE else "auto.offset.reset"
     first, last = days[0].lag_total_max, days[-1].lag_total_max
     if first is None or last is None:
         lag = "Its lag is not known"
@@ -120,10 +136,10 @@ def abandoned(period: Period) -> Advice | None:
     return Advice(
         "abandoned",
         len(days),
-        "Find out who owns the group. If nobody needs it, delete it (`kafka-consumer-groups --delete`) and end "
+        f"Find out who owns the group. If nobody needs it, delete it (`{tool} --delete`) and end "
         "its alerts; if somebody does, its consumers are down.",
         f"No members and no commit on any of {len(days)} days ({days[0].day} to {days[-1].day}). {lag}.",
-        "Its committed offsets are deleted with it: a consumer that comes back begins where `auto.offset.reset` says.",
+        f"Its offsets are deleted with it: a consumer that comes back begins where `{begins}` says.",
         details=(("lag_first", "" if first is None else str(first)), ("lag_last", "" if last is None else str(last))),
     )
 

@@ -130,6 +130,28 @@ def test_a_rule_fires_at_its_number_of_events_and_not_below(kind: str) -> None:
     assert advised(period(**too_few)) == {}
 
 
+@pytest.mark.parametrize(
+    ("kind", "types"),
+    [
+        ("too_many_members", {"group_type": "share", "protocol_type": "share"}),
+        ("too_many_members", {"group_type": "streams", "protocol_type": "streams"}),
+        ("hot_partition", {"group_type": "share", "protocol_type": "share"}),
+        ("static_membership", {"protocol_type": "connect"}),
+    ],
+)
+def test_what_is_normal_for_a_type_of_groups_is_not_advised_against(kind: str, types: dict[str, str]) -> None:
+    assert kind not in advised(period(**FIRES[kind][0], **types))
+
+
+@pytest.mark.parametrize(
+    ("group_type", "tool"),
+    [("classic", "kafka-consumer-groups"), ("share", "kafka-share-groups"), ("streams", "kafka-streams-groups")],
+)
+def test_an_abandoned_group_is_deleted_with_the_tool_of_its_type(group_type: str, tool: str) -> None:
+    told = advised(period(days=days(ABANDONED_LEAST, members_max=0, commits=0), group_type=group_type))
+    assert f"(`{tool} --delete`)" in told["abandoned"].advice
+
+
 def test_a_group_in_which_nothing_happens_gets_no_advice() -> None:
     assert advised(period()) == {}
 

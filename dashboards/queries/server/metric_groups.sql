@@ -2,7 +2,7 @@
 --
 -- Parameters: none.
 -- Columns: one row per group; the columns of group_health keep their names, and
---   idle_members  members of the newest decision that own nothing; NULL without members, and where it cannot be read of one of
+--   idle_members  members of the newest decision that own nothing, not even a standby task; NULL without members, and where it cannot be read of one of
 --                them what it owns
 --   idle_some     the same; NULL for none
 --   has_verdict, has_state, has_lag_status  1 where the column is known
@@ -30,7 +30,9 @@ FROM (
 LEFT JOIN (
   SELECT cluster, group_id,
     CASE WHEN count(partition_count) = count(*)
-      THEN CAST(sum(CASE WHEN partition_count = 0 THEN 1 ELSE 0 END) AS BIGINT) END AS idle_members
+      -- (As text, because the two engines count the items of a list by other functions.)
+      THEN CAST(sum(CASE WHEN partition_count = 0 AND coalesce(CAST(tasks AS STRING), '[]') = '[]' THEN 1 ELSE 0 END)
+        AS BIGINT) END AS idle_members
   FROM members_current
   GROUP BY cluster, group_id
 ) AS m ON m.cluster = h.cluster AND m.group_id = h.group_id
