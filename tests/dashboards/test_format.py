@@ -11,6 +11,7 @@ from dashboards.format import (
     calm,
     cause,
     cut,
+    group_type,
     key_of,
     number,
     passing,
@@ -72,6 +73,11 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
         ),
         (group("drifted", drifted_count=3), {}, "3 of 30 partitions with the wrong owner since 14:03"),
         (
+            group("drifted", drifted_partitions=wrong("doubly_assigned"), group_type="streams", assigned_partitions=8),
+            {},
+            "1 of 8 tasks with two owners since 14:03",
+        ),
+        (
             group("stopped"),
             {"lag_since": NOW - timedelta(minutes=3)},
             "lag 12,400 and nothing committed for at least 3 min",
@@ -121,6 +127,21 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
 )
 def test_a_reason_is_one_sentence_with_its_numbers(row: dict[str, object], since: dict[str, object], said: str) -> None:
     assert [told(reason.text) for reason in reasons(row, CLOCK, since)] == [said]
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol", "said"),
+    [
+        ("share", "share", "share group"),
+        ("streams", "streams", "streams group"),
+        ("consumer", "consumer", "consumer group"),
+        ("classic", "consumer", "classic"),
+        ("classic", "connect", "classic, connect"),
+        (None, "", DASH),
+    ],
+)
+def test_a_type_of_group_is_said_as_kafka_calls_it(kind: str | None, protocol: str, said: str) -> None:
+    assert group_type({"group_type": kind, "protocol_type": protocol}) == said
 
 
 def test_what_is_normal_for_moments_is_told_and_is_no_problem() -> None:

@@ -263,6 +263,34 @@ def test_an_unverified_deal_of_connect_says_what_would_be_wrong() -> None:
 
 
 @pytest.mark.parametrize(
+    ("protocol", "place", "named", "counted"),
+    [
+        ("streams", ("0", 2), "0_2 was given to several members at once: a, b.", "in 1 task"),
+        ("connect", ("files", 0), "files-0 was given to several members at once: a, b.", "in 1 task"),
+        ("connect", ("files", -1), "connector files was given to several members at once: a, b.", "in 1 task"),
+        ("share", ("orders", 3), "orders 3 was given to several members at once: a, b.", "in 1 partition"),
+    ],
+)
+def test_what_drifted_is_called_as_its_own_system_calls_it(
+    protocol: str, place: tuple[str, int], named: str, counted: str
+) -> None:
+    topic, number = place
+    one = {"topic": topic, "partition": number, "kind": "doubly_assigned", "expected": None, "actual": ["a", "b"]}
+    more = {"basis": "invariant", "drifted_count": 1, "drifted_partitions": [one], "protocol_type": protocol}
+    told = verdict_in_words(row("drifted", None, reason="why") | more)
+    assert told.drift == (named,)
+    assert counted in told.sentences[0]
+
+
+def test_the_protocol_is_that_of_the_decision(tmp_path: Path) -> None:
+    lake = empty_lake(tmp_path)
+    append(lake, "drift", row("drifted", None) | {"decision": 5, "drifted_count": 1})
+    decided = {"decision": 5, "kind": "rebalance", "revision": 1, "protocol_type": "streams"}
+    append(lake, "rebalance_churn", decided)
+    assert "The verdict is drifted, in 1 task:" in printed(str(tmp_path), "g")
+
+
+@pytest.mark.parametrize(
     ("protocol", "said"), [("default", "Connect's eager leader deals every"), ("sessioned", "and its memory, which no")]
 )
 def test_a_recomputed_deal_of_connect_says_where_its_inputs_come_from(protocol: str, said: str) -> None:
