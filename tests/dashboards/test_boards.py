@@ -146,6 +146,8 @@ def test_one_client_in_several_groups_is_one_row_with_what_is_known_of_it() -> N
     assert [row["group_id"] for row in one["groups"]] == ["a", "b"]
     assert one["libraries"] == ["java:3.5"]
     assert one["protocols"] == ["classic, range"]
+    [of_share] = folded([_client("g", group_type="share", protocol_type="share", strategy=None)])
+    assert of_share["protocols"] == ["share"]
 
 
 def test_a_rule_is_shown_as_it_stands_in_the_file_with_the_numbers_of_its_thresholds() -> None:

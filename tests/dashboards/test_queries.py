@@ -321,6 +321,16 @@ def test_members_that_own_nothing_are_not_counted_where_one_of_them_cannot_be_re
     assert rows == {"empty": None, "idle": 1, "unread": None}
 
 
+def test_a_member_with_nothing_but_a_standby_task_is_not_idle(tmp_path: Path) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g", members=("a",))], end=END)
+    now = int(END.timestamp() * 1000)
+    decided = {"cluster": CLUSTER, "group_id": "g", "event_date": now // 86_400_000, "decision": lake.last * 100 + 1}
+    decided |= {"record_time": now - 1_000, "incarnation": 1, "ended": False, "partition_count": 0, "partitions": []}
+    spare = {"member_id": "spare", "tasks": [("standby", "0", [1])]}
+    lake.add("members", decided | spare, decided | {"member_id": "idle", "tasks": []}, decided | {"member_id": "bare"})
+    assert [row["idle_members"] for row in _asked(tmp_path, "metric_groups")] == [2]
+
+
 def test_the_library_of_an_older_decision_does_not_stand_for_the_newest_one(tmp_path: Path) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("known"), MadeGroup("unknown")], end=END)
     add_hard_to_count(lake, "unknown")
