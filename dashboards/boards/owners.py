@@ -247,8 +247,10 @@ def _lag_title(lag: Row | None) -> str:
     said = (lag["lag_status"] or "").replace("_", " ")
     why = f" ({lag['reason'].replace('_', ' ')})" if lag["reason"] else ""
     by = f" by {words.number(lag['ahead_by'])}" if lag["ahead_by"] else ""
+    # A share group commits nothing.
+    begin = "committed" if lag.get("done_records") is None else "start offset"
     parts = [
-        f"{said}{by}{why}: committed {words.number(lag['committed_offset'])}, end {words.number(lag['high_watermark'])}"
+        f"{said}{by}{why}: {begin} {words.number(lag['committed_offset'])}, end {words.number(lag['high_watermark'])}"
     ]
     if lag["lag_read_committed"] != lag["lag"]:
         read, stable = words.number(lag["lag_read_committed"]), words.number(lag["last_stable_offset"])
