@@ -351,7 +351,11 @@ def cause(decision: Row) -> str:
     said += [text for word, text in _CAUSES.items() if word in causes]
     said = said or ["same members: subscription or metadata changed, or a member asked for it"]
     if decision["generations_skipped"]:
-        said.append(f"{decision['generations_skipped']} generations before it left no record")
+        skipped = decision["generations_skipped"]
+        # The broker makes no target for an epoch that the next one overtakes.
+        of_broker = decision.get("protocol_type") in {"share", "streams"}
+        noun, lacks = ("epoch", "had no target") if of_broker else ("generation", "left no record")
+        said.append(f"{counted(skipped, noun)} before it {lacks}")
     return ", ".join(said)
 
 

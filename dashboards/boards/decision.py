@@ -50,7 +50,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         **links,
         "decision": decision,
         "owners": owners(members, verdict, partitions, decision["protocol_type"]),
-        "strategies": strategies(what_if, verdict),
+        "strategies": strategies(what_if, verdict, decision["protocol_type"]),
         "explained": [(row["topic"], verdict_in_words(row)) for row in explained[:_MOST_TOPICS]],
         "unexplained": len(explained) - _MOST_TOPICS,
         "members": members,
@@ -59,13 +59,16 @@ def _fill(view: View) -> Mapping[str, Any]:
 
 
 def as_decided(partitions: Sequence[Row], members: Sequence[Row]) -> list[Row]:
-    """Rows of partitions, each with its owner by this decision: at its time lag still counted for the one before."""
-    owner = {
-        ("@".join(filter(None, (owned["topic"], owned["broker"]))), number): member["member_id"]
-        for member in members
-        for owned in member["partitions"] or ()
-        for number in owned["partitions"]
-    }
+    """Rows of partitions, each with its owner by this decision: at its time lag still counted for the one before.
+
+    None where several members share it, as in share groups.
+    """
+    owner: dict[tuple[str, int], str | None] = {}
+    for member in members:
+        for owned in member["partitions"] or ():
+            topic = "@".join(filter(None, (owned["topic"], owned["broker"])))
+            for number in owned["partitions"]:
+                owner[topic, number] = None if (topic, number) in owner else member["member_id"]
     return [{**row, "member_id": owner.get((row["topic"], row["partition"]))} for row in partitions]
 
 
@@ -88,15 +91,24 @@ def _named(view: View) -> tuple[str, str]:
     return view.cluster or view.clusters[0], asked
 
 
-def strategies(rows: Sequence[Row], verdict: Row | None) -> dict[str, Any]:
+_ALONE: Final = {
+    "share": "brokers have one assignor for share groups",
+    "streams": "brokers have one assignor for streams groups",
+    "connect": "Connect has one way to deal for each of its protocols",
+}
+
+
+def strategies(rows: Sequence[Row], verdict: Row | None, protocol_type: str | None = None) -> dict[str, Any]:
     """Values of `strategies.html.j2`: other strategies at a decision.
 
     Args:
         rows: Rows of what_if.sql.
         verdict: The row of verdict.sql, if there is one.
+        protocol_type: The group's.
     """
     if not rows:
-        return {"rows": [], "remark": "", "sentence": ""}
+        none = "the group had no members yet, its verdict is pending, or what-if is turned off"
+        return {"rows": [], "remark": "", "sentence": "", "none": _ALONE.get(protocol_type or "", none)}
     ordered = sorted(rows, key=lambda row: (_place(row["strategy"]), row["strategy"]))
     of = ordered[0]
     remark = f"at the decision of {words.time(of['record_time'])}"

@@ -195,10 +195,14 @@ def test_lag_as_of_a_decision_is_counted_for_the_owners_that_it_gave() -> None:
         {"member_id": "new", "partitions": [{"topic": "t", "broker": None, "partitions": [0, 1]}]},
         {"member_id": "queues", "partitions": [{"topic": "t", "broker": "a", "partitions": [0]}]},
         {"member_id": "undecodable", "partitions": None},
+        *(
+            {"member_id": name, "partitions": [{"topic": "shared", "broker": None, "partitions": [0]}]}
+            for name in "abc"
+        ),
     ]
     before = [
         {"topic": topic, "partition": n, "lag": 1, "member_id": "old"}
-        for topic, n in (("t", 0), ("t", 1), ("t@a", 0), ("t", 2))
+        for topic, n in (("t", 0), ("t", 1), ("t@a", 0), ("t", 2), ("shared", 0))
     ]
     found = {(row["topic"], row["partition"]): row["member_id"] for row in as_decided(before, members)}
-    assert found == {("t", 0): "new", ("t", 1): "new", ("t@a", 0): "queues", ("t", 2): None}
+    assert found == {("t", 0): "new", ("t", 1): "new", ("t@a", 0): "queues", ("t", 2): None, ("shared", 0): None}

@@ -188,6 +188,10 @@ def test_a_group_with_which_nothing_is_wrong_says_what_that_rests_on(values: dic
         ({"kind": "migration", "left": ["c"]}, "1 left, moved to another protocol"),
         ({}, "same members: subscription or metadata changed, or a member asked for it"),
         ({"joined": ["a"], "generations_skipped": 2}, "1 joined, 2 generations before it left no record"),
+        (
+            {"joined": ["a"], "generations_skipped": 1, "protocol_type": "share"},
+            "1 joined, 1 epoch before it had no target",
+        ),
     ],
 )
 def test_a_cause_says_what_the_log_tells(values: dict[str, object], said: str) -> None:

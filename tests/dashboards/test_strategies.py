@@ -79,3 +79,9 @@ def test_the_balance_by_load_stands_beside_that_by_number_or_the_reason_why_not(
     known = row("range", 1, 0.0, runs=True, load_imbalance=1.5)
     shown = strategies([known, row("sticky", 3, 0.0)], verdict())
     assert [one["load_imbalance"] for one in shown["rows"]] == [1.5, None]
+
+
+@pytest.mark.parametrize("protocol", ["share", "streams", "connect"])
+def test_where_there_is_nothing_to_compare_with_that_is_the_reason(protocol: str) -> None:
+    assert " one " in strategies([], verdict(), protocol)["none"]
+    assert "what-if is turned off" in strategies([], verdict(), "consumer")["none"]
