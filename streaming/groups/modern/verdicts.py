@@ -138,6 +138,9 @@ def modern_membership(state: GroupState, observation: GroupObservation, rules: R
     empty = was_met_empty(state)  # an empty group has no target
     decided = group.decided
     assignors = asked_assignors(group)
+    last = decided.record_time if decided is not None else None
+    if modern.shown is not None and modern.shown.became_empty:
+        last = modern.shown.record_time  # no target follows
     if decided is not None and decided.seen_assignor:
         assignors = (decided.seen_assignor,) if group.members else ()
     return Membership(
@@ -147,7 +150,7 @@ def modern_membership(state: GroupState, observation: GroupObservation, rules: R
         strategy=assignor_of(assignors),
         incarnation=modern.incarnation,
         generation=group.epoch if empty else modern.epoch,
-        decided=group.decided.record_time if group.decided is not None else None,
+        decided=last,
         members=len(group.members),
         assigned=len(owned),
         balance=(None, None) if empty or modern.balance is None or not state.members_known else modern.balance,

@@ -198,7 +198,7 @@ def test_what_the_verdict_used_gives_active_and_standby_tasks_again_and_says_the
         "standby": {"a": [["1", 2], ["1", 3]], "b": [["1", 0], ["1", 1]]},
     }
     assert explain_line(line).sentences()[1:] == [
-        "a keeps 0 0-1; 1 0-1, gives up 0 2-3; 1 2-3.",
-        "b gets 0 2-3; 1 2-3.",
-        "In all 8 partitions for 2 members, 4 each.",
+        "a keeps 0_0-1; 1_0-1, gives up 0_2-3; 1_2-3.",
+        "b gets 0_2-3; 1_2-3.",
+        "In all 8 tasks for 2 members, 4 each.",
     ]

@@ -121,7 +121,8 @@ def test_a_share_group_becomes_empty_and_its_members_are_closed() -> None:
     life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)), share(3, 3))
     row = life.rows.rebalance_churn[-1]
     assert (row.kind, row.generation, row.left) == ("became_empty", 3, ("a",))
-    assert life.rows.group_health[-1].verdict_reason == "the group is empty"
+    health = life.rows.group_health[-1]
+    assert (health.verdict_reason, health.last_decision_time) == ("the group is empty", START + 3 * SECOND)
     assert [(row.member_id, row.ended) for row in life.rows.members] == [("a", False), ("a", True)]
 
 
