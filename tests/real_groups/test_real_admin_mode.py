@@ -173,6 +173,7 @@ def test_share_and_streams_groups_at_rest_look_the_same_by_the_log_and_by_reques
     make_topics(bootstrap, topics)
     share, streams = f"{unique}-share", f"{unique}-streams"
     settings = {"bootstrap.servers": bootstrap, "group.id": share}
+    configure_group(bootstrap, share, share_auto_offset_reset="earliest")
     configure_group(bootstrap, streams, streams_num_standby_replicas="1", streams_session_timeout_ms="6000")
     with (
         ShareMembers(RELEASE) as members,
@@ -197,7 +198,10 @@ def test_share_and_streams_groups_at_rest_look_the_same_by_the_log_and_by_reques
 
         def are_the_same(*, decided: bool) -> None:
             for group in (share, streams):
-                assert modes.differing(group, decided=decided) == {}
+                found = modes.differing(group, decided=decided)
+                if not decided:  # met with its members: nobody knows what was before
+                    found = {key: of for key, of in found.items() if set(of) - {"verdict", "verdict_reason"}}
+                assert found == {}
                 assert modes.admin.health(group).generation == modes.log.health(group).generation
             assert {row.strategy for row in modes.admin.churn(share)} == {"simple"}
             state, told = describe_share_group(bootstrap, share)
