@@ -73,10 +73,10 @@ def test_rows_of_group_health_are_written_on_change_and_at_the_heartbeat() -> No
 
 
 @pytest.mark.parametrize("kind", ["share", "streams"])
-def test_share_and_streams_groups_are_judged_from_the_log_alone(kind: str) -> None:
+def test_a_share_or_streams_group_that_no_round_could_see_is_not_judged(kind: str) -> None:
     seen = make_observation(10, make_topic("x", 1), group_type=kind)
     assert health(lived(make_commit(5, 1, topic="x"), seen)).verdict == "pending"
-    row = health(lived(msgspec.structs.replace(seen, seen=Seen("admin", looked=True))))
+    row = health(lived(msgspec.structs.replace(seen, seen=Seen("admin"))))
     assert row.verdict == "not_applicable"
     assert kind in str(row.verdict_reason)
 
