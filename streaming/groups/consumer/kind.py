@@ -1,4 +1,4 @@
-"""Groups that the broker assigns: consumer (KIP-848), share and streams; with the findings about their members.
+"""Consumer groups (KIP-848): who owns what, and the findings about their members.
 
 The coordinator assigns every partition that it knows of. What happens to a topic reaches it with the brokers' metadata
 at once, and it acts at the next heartbeat of a member (`GroupMetadataManager.onNewMetadataImage` only asks for a

@@ -1,9 +1,8 @@
 """Verdicts on consumer groups (KIP-848): is the target what the broker's assignor gives?
 
-The log has most of the
-coordinator's inputs: members, subscriptions, the previous target. It lacks the broker's release, the assignor if no
-member requests one, and, since Kafka 4.1, partition counts. So every possible assignor and era is tried, with the
-counts that the target shows, if a round saw them; the assignors assign every partition.
+The log has most of the coordinator's inputs: members, subscriptions, the previous target. It lacks the broker's
+release, the assignor if no member requests one, and, since Kafka 4.1, partition counts. So every possible assignor and
+era is tried, with the counts that the target shows, if a round saw them; the assignors assign every partition.
 
 `identical` is certain. A target that nothing fits proves nothing, because the operator may run a custom assignor, so it
 is `unverified`. The order of keys that share a bucket of the coordinator's hash maps is not recorded; as many orders
