@@ -217,3 +217,14 @@ def test_without_the_topic_nothing_is_said_of_what_never_ran() -> None:
     life.take(seen(300))
     assert findings(life) == {}
     assert configured(life, 301, FILES_CONFIGURED, DB_CONFIGURED) == {}
+
+
+def test_what_was_taken_from_a_worker_and_what_a_leader_could_not_assign_is_said_once() -> None:
+    _, life = lost_worker()
+    configured(life, 6, FILES_CONFIGURED, DB_CONFIGURED)
+    configured(life, 10 + DELAY + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED)
+    assert [one.finding for one in life.rows.group_health[-1].findings] == ["unassigned"]
+    assert findings(life)["unassigned"].startswith("run by nobody, and no rebalance follows")
+    failed = Life.after(decision(5, {"a": WorkerRecord(read=8, before=8)}, error=1, offset=9))
+    configured(failed, 10, FILES_CONFIGURED)
+    assert list(configured(failed, 11 + TIMEOUT, FILES_CONFIGURED)) == ["assignment_error"]
