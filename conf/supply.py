@@ -261,7 +261,8 @@ def run_tool(name, *arguments, check=True):
         subprocess.run([str(python), "-P", "-m", "pip", "install", *quiet], check=True)
         (folder / "complete").touch()
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    command = [str(folder / "bin" / name), *arguments]
+    # (By its interpreter: the program's first line has the place where the checkout was then.)
+    command = [str(python), str(folder / "bin" / name), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=check, env=environment)
 
 
