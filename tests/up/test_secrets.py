@@ -185,9 +185,13 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
                 return rounds("own") >= 3
 
             _until(has_rounds, (folder / "output").read_text)
-            for (pid, began), (program, line, _) in list(seen.items()):
+            for forked, (program, line, _) in list(seen.items()):
                 if "_fork_server" in line:
-                    seen[pid, began] = program, line, _remembered(pid)
+                    del seen[forked]
+                    with suppress(OSError):  # it has ended meanwhile
+                        has = _remembered(forked[0])
+                        if has or program == "other":
+                            seen[forked] = program, line, has
             _until(lambda: b"evenkeel_" in _answer(page, "/metrics"), (folder / "output").read_text)
             for path in ("/", "/metrics", "/health/ready", "/api/v1/groups", "/clusters", "/alerts", "/evenkeel"):
                 texts[f"server {path}"] = _answer(page, path)
@@ -247,15 +251,16 @@ def test_no_command_line_has_a_secret(shown: _Shown) -> None:
 
 
 def test_each_program_has_the_secrets_that_it_needs_and_no_others(shown: _Shown) -> None:
-    programs = {"probe:own", "probe:mq", "job", "server"}
-    assert shown.environments.keys() == {*programs, "other"}
+    # The probe of the cluster that is away lives for moments only, and need not have been seen.
+    seen = shown.environments.keys()
+    assert seen - {"probe:mq"} == {"probe:own", "job", "server", "other"}
     has = {
         (program, name)
         for program, environments in shown.environments.items()
         for environment in environments
         for name in environment.keys() & _VARIABLES.keys()
     }
-    assert has == {(program, name) for name, (_, programs) in _VARIABLES.items() for program in programs}
+    assert has == {(program, name) for name, (_, programs) in _VARIABLES.items() for program in programs & seen}
 
 
 def test_what_went_wrong_is_said(shown: _Shown) -> None:
