@@ -5,7 +5,7 @@ they share both. Only where Spark runs on this machine: an executor elsewhere ge
 started.
 
 Spark imports in the workers because a library's threads are not in a fork (a comment in `pyspark/daemon.py`, 4.2.0).
-Among these imports only OpenBLAS starts any. It stops and starts them around a fork, as Arrow does with its own.
+Among these imports OpenBLAS and Arrow's jemalloc start some, and both take care of forks by themselves.
 """
 
 from __future__ import annotations
