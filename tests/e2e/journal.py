@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streaming.demo.connect_worker import SINK_GROUP
+
 __all__ = ["OTHER_KINDS", "UNCOUNTED", "Generation", "Place", "Played"]
 
 Place = tuple[str, str, int]
 """Group, topic, partition."""
 
-OTHER_KINDS = frozenset({"payouts-share", "words-streams"})
+OTHER_KINDS = frozenset({"payouts-share", "words-streams", "files-connect"})
 """Groups whose members have no rebalance listener, and which tools for consumer groups do not describe: Kafka's tools
-for share and streams groups are their witnesses (`tests/real_groups`)."""
+for share and streams groups, and Connect's REST API, are their witnesses (`tests/real_groups`)."""
 
-UNCOUNTED = OTHER_KINDS | {"orders-java"}
+UNCOUNTED = OTHER_KINDS | {"orders-java", SINK_GROUP}
 """Groups whose members commit by themselves: the number of their commits is unknown (`streaming.demo.java_member`)."""
 
 

@@ -74,11 +74,11 @@ class Owner:
     assigned: frozenset[tuple[str, int]]
 
 
-def group_ids(admin: KafkaAdminClient) -> list[str]:
-    """All groups; repeats the request while a coordinator loads its part of the log."""
+def group_ids(admin: KafkaAdminClient, unless: str | None = None) -> list[str]:
+    """All groups, but for those of a protocol type; asks again while a coordinator loads its part of the log."""
     while True:
         try:
-            return [group["group_id"] for group in admin.list_groups()]
+            return [group["group_id"] for group in admin.list_groups() if group["protocol_type"] != unless]
         except CoordinatorLoadInProgressError:
             continue
 
@@ -107,8 +107,8 @@ def read_now(admin: KafkaAdminClient) -> Reading:
 
 
 def owners(admin: KafkaAdminClient) -> list[Owner]:
-    """All members of all groups."""
-    described = admin.describe_groups(group_ids(admin))
+    """All members of all groups that assign partitions; the client cannot read what Connect's workers write."""
+    described = admin.describe_groups(group_ids(admin, unless="connect"))
     return [
         Owner(
             group,
