@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import requests
-from packaging.requirements import Requirement
 
 _CONF = Path(__file__).resolve().parents[1] / "conf"
 _APACHE = "\n     Apache License\n  Version 2.0, January 2004\n"
@@ -152,8 +151,9 @@ def test_the_bill_of_materials_has_every_package_of_the_lock_and_every_jar_with_
     assert hashes == {jar.coordinate: jar.sha256 for jar in supply.listed_jars()}
     scopes = {supply.plain(part["name"]): part["scope"] for part in document["components"]}
     lock = (_CONF / "requirements.lock").read_text(encoding="utf-8")
-    lines = [Requirement(line.rstrip(" \\")) for line in lock.splitlines() if "==" in line and line[0].isalnum()]
-    locked = {supply.plain(line.name) for line in lines if line.marker is None or line.marker.evaluate()}
+    # (Of the lines for one system alone that for Windows is not installed here.)
+    named = [line for line in lock.splitlines() if "==" in line and line[0].isalnum() and "win32" not in line]
+    locked = {supply.plain(line.partition("==")[0]) for line in named}
     assert sorted(locked - scopes.keys()) == []
     assert [scopes[name] for name in ("pyspark", "kafka-python", "confluent-kafka", "pytest", "mypy")] == [
         *("required", "required", "optional", "excluded", "excluded")

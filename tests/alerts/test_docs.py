@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from streaming.alerts.delivery.messages import message_of, trial_message
+from streaming.alerts.delivery.messages import message_of
 from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.rules.rules import load_rules
@@ -49,21 +47,3 @@ def test_a_json_target_gets_the_fields_that_the_page_shows() -> None:
     assert {name: type(value) for name, value in receiver.messages[0].items()} == {
         name: type(value) for name, value in json.loads(example).items()
     }
-
-
-def test_the_receiver_of_the_page_takes_a_second_copy_for_what_it_is(tmp_path: Path) -> None:
-    (example,) = _examples("python")
-    served = "server = HTTPServer(('127.0.0.1', 0), Hook)\nprint(server.server_port)\nserver.serve_forever()"
-    program = example.replace('HTTPServer(("127.0.0.1", 8099), Hook).serve_forever()', served)
-    assert program != example
-    running = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True)
-    try:
-        assert running.stdout is not None
-        target = DeliveryTarget("hook", f"json://127.0.0.1:{int(running.stdout.readline())}", 10_000)
-        for _ in range(2):
-            assert target.send(trial_message("main")).reason is None
-        running.terminate()
-        assert running.stdout.read() == "[test] Evenkeel: messages arrive\n"
-    finally:
-        running.kill()
-        running.wait()

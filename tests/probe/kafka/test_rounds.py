@@ -244,9 +244,10 @@ def test_a_wrong_clock_shifts_nothing(cluster: Cluster, settings: Settings, monk
             assert record.timestamp >= closed.time
 
 
-def test_the_probe_is_no_group(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+def test_the_probe_is_no_group(cluster: Cluster, settings: Settings) -> None:
     before = {entry["group_id"] for entry in cluster.admin.list_groups()}
-    probe.round()
+    with Probe(settings) as first:
+        first.round()
     with Probe(settings) as second:  # reads back the first one's rounds
         second.round()
     assert {entry["group_id"] for entry in cluster.admin.list_groups()} == before
