@@ -5,11 +5,14 @@ What the core says each of them runs is what their REST API says, whenever the g
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
@@ -30,6 +33,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.nightly, pytest.m
 
 _DELAY_MS = 4_000
 """`scheduled.rebalance.max.delay.ms`: long enough that rounds see it, short enough to wait for its end."""
+
+_SETTLED_S = 3.0
+"""A change that makes a decision makes it within a second or two."""
 
 
 def test_what_is_said_of_real_workers_is_what_their_rest_api_says(bootstrap: str, unique: str, tmp_path: Path) -> None:
@@ -136,4 +142,43 @@ def test_what_is_said_of_real_workers_is_what_their_rest_api_says(bootstrap: str
         assert verdicts["identical"] >= 0.8 * verdicts.total(), verdicts
         moves = sum(row.partitions_moved or 0 for row in followed.churn(group))
         assert moves > 0
+    admin.close()
+
+
+@pytest.mark.timeout(3_000)
+def test_no_decision_of_real_workers_whose_connectors_and_members_change_is_drifted(
+    bootstrap: str, unique: str, tmp_path: Path
+) -> None:
+    wanted = int(os.environ.get("GENERATIONS", "30"))
+    group, sink, dice = f"{unique}-workers", f"{unique}-sink", Random(7)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    topic = Cluster(bootstrap, unique, admin).topic("lines", 2)
+    with ExitStack() as stack:
+        followed = stack.enter_context(Followed(bootstrap, unique, interval_ms=1_000))
+        one, two = (ConnectWorker(bootstrap, group, tmp_path / name, delay_ms=500) for name in ("one", "two"))
+        for worker in (one, two):
+            stack.enter_context(worker)
+            until(worker.answers)
+        while len(followed.drift(group)) < wanted:
+            before = len(followed.churn(group))
+            change = dice.random()
+            if change < 0.05:
+                two.leave()
+                stack.enter_context(two)
+                until(two.answers)
+            elif change < 0.2:
+                until(lambda: one.source(f"{unique}-lines", topic), followed.round)
+            elif change < 0.35 and f"{unique}-lines" in one.configured():
+                until(lambda: one.delete(f"{unique}-lines"), followed.round)
+            else:
+                tasks = dice.randint(1, 6)
+                until(lambda tasks=tasks: one.sink(sink, topic, tasks=tasks), followed.round)
+            followed.round()
+            # (A change to what is configured already makes no decision.)
+            stop = time.monotonic() + _SETTLED_S
+            while len(followed.churn(group)) == before and time.monotonic() < stop:
+                followed.round()
+        verdicts = Counter(row.verdict for row in followed.drift(group).values())
+        assert verdicts["drifted"] == 0
+        assert verdicts["identical"] >= 0.8 * verdicts.total(), verdicts
     admin.close()
