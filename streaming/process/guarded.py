@@ -26,6 +26,9 @@ _LOG_BYTES = 10 * 2**20
 _NEEDED = ("HOME", "LANG", "LC_", "LD_", "PATH", "PYTHON", "TMPDIR", "TZ", "VIRTUAL_ENV")
 """Prefixes of the variables with which a fork server starts. Its programs have theirs, with their secrets."""
 
+_NOISE = ("at ", "... ", "nanobind: ", "- leaked ", "- ... skipped ", "See https://nanobind.")
+"""How lines begin that mean nothing to a person: of a Java stack trace, and what DuckDB writes when Python ends."""
+
 _KILL_S = 10.0
 """A killed process is gone in milliseconds; longer than this means a machine in trouble, and we say so."""
 
@@ -203,8 +206,7 @@ def _last_line(log: Path) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return ""
-    # The last lines of a Java stack trace mean nothing to a person.
-    telling = [line for line in map(str.strip, lines) if line and not line.startswith(("at ", "... "))]
+    telling = [line for line in map(str.strip, lines) if line and not line.startswith(_NOISE)]
     if telling:
         return telling[-1]
     return ""

@@ -74,6 +74,7 @@ def test_killing_returns_when_it_is_gone_and_may_be_repeated(tmp_path: Path) -> 
 
 def test_what_it_prints_is_in_the_log_and_its_last_telling_line_is_known(tmp_path: Path) -> None:
     said = "print('first'); print('java.net.BindException: taken'); print('\\tat java.base/x.Y(Z)'); print()"
+    said += "; print('nanobind: leaked 2 functions!'); print(' - leaked function \"type\"')"
     process = GuardedProcess(_python(said), log=tmp_path / "log")
     process.wait(60)
     assert process.last_line() == "java.net.BindException: taken"
