@@ -97,7 +97,7 @@ def test_doctor_probe_and_job_work_over_a_secured_connection_beyond_the_end_of_i
     reader = LakeReader(settings.lake)
     assert [row["round"] for row in reader.rows("SELECT round FROM rounds ORDER BY round")] == closed
     told = io.StringIO()
-    examine(settings, Console(file=told, width=200))
+    examine([settings], Console(file=told, width=200))
     assert f"kafka: connection: {logs_in.bootstrap_servers} answers with {logs_in.security_protocol}" in told.getvalue()
     assert "\nwrong" not in told.getvalue()
 
