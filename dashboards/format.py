@@ -1,6 +1,7 @@
 """Numbers, times and names as people read them, and the one sentence that says what is wrong with a group.
 
-Pure functions over the queries' rows; they return text, never markup.
+Pure functions over the queries' rows; they return text, never markup. The module is long because every board takes its
+wording from here.
 """
 
 from __future__ import annotations

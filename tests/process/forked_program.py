@@ -1,4 +1,4 @@
-"""A program that a fork server imports: it says what it knows, and waits, or ends as it is told."""
+"""A program that a fork server imports: it prints what it sees of its process, and waits or ends as told."""
 
 from __future__ import annotations
 

@@ -103,14 +103,14 @@ def test_a_unit_that_a_leader_deals_to_nobody_is_missing_and_one_that_it_deals_t
         ForgedWorker(bootstrap, group, deal),
     ):
 
-        def found() -> dict[str, str]:
+        def findings() -> dict[str, str]:
             rows = followed.rows[f"g:{group}"].group_health
             return {one.finding: one.detail for row in rows[-1:] for one in row.findings}
 
         until(lambda: any(row.verdict == "identical" for row in followed.drift(group).values()), followed.round)
-        assert found() == {}
-        until(found, followed.round)
-        assert found() == {"unassigned": f"configured in topic {topic}, and run by nobody: connector db, task db-0"}
+        assert findings() == {}
+        until(findings, followed.round)
+        assert findings() == {"unassigned": f"configured in topic {topic}, and run by nobody: connector db, task db-0"}
         with ForgedWorker(bootstrap, group, deal):
             until(lambda: followed.health(group).verdict == "drifted", followed.round)
             (row,) = [row for row in followed.drift(group).values() if row.verdict == "drifted"]

@@ -8,8 +8,9 @@ A group that the broker assigns becomes the records that lead there from what th
 in the log's order: members, topics or topology, the group's epoch, targets, the target's epoch, which makes the
 decision, then what the members own. All have the round's number.
 
-Of share groups coordinators tell what each member has, but no targets. A member of one takes its whole target at the
-first heartbeat after it was made (`ShareGroupAssignmentBuilder`), so what all have once they reached its epoch is it.
+For a share group, coordinators tell what each member has, but no targets. A member takes its whole target at the first
+heartbeat after it was made (`ShareGroupAssignmentBuilder`). So once all members have reached its epoch, the target is
+what they have.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def _current(where: _Where, member: SeenMember, target: TargetAssignment) -> Cur
 
 
 def _topics(known: ModernGroup, observation: GroupObservation, where: _Where) -> Iterator[KnownTopics]:
-    """The partitions that a share group has initialized, if they are told and others than before."""
+    """The partitions that a share group has initialized, where they are known and have changed."""
     if where[2] != SHARE or observation.shares is None:
         return
     ids = {topic.topic: topic.topic_id for topic in observation.topics}
@@ -189,7 +190,7 @@ def _topics(known: ModernGroup, observation: GroupObservation, where: _Where) ->
 
 
 def _topology(known: ModernGroup, told: SeenTopology, where: _Where) -> Iterator[StreamsTopology]:
-    """The topology of a streams group, if it is told and another one than before."""
+    """The topology of a streams group, where it is known and has changed."""
     parts = [
         (part.name, part.sources, (), tuple(topic for topic, _ in part.repartitions)) for part in told.subtopologies
     ]

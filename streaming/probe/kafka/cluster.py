@@ -469,40 +469,27 @@ class KafkaCluster:
         known = {group.group: self._followed.description(group) for group in with_members}
         found = {name: description for name, description in known.items() if description is not None}
         asked = [group for group in with_members if group.group not in found]
-        classic = self._ask_groups.describe_groups(
-            {group.group: group.node for group in asked if group.group_type in _CLASSIC_TYPES}, deadline
-        )
-        consumer = self._ask_groups.describe_consumer_groups(
-            {group.group: group.node for group in asked if group.group_type == CONSUMER}, deadline
-        )
-        of_streams = {group.group: group.node for group in asked if group.group_type == STREAMS}
-        settings = self._streams_settings_of(list(of_streams), deadline)
-        streams = self._ask_groups.describe_streams_groups(of_streams, deadline)
-        share = self._ask_groups.describe_share_groups(
-            {group.group: group.node for group in asked if group.group_type == SHARE}, deadline
-        )
-        self._warn_of_forbidden("Describe on Group", classic | consumer | streams | share)
-        tells = not self.reads_log
-        found |= {
-            name: classic_description(answer, tells=tells)
-            for name, answer in classic.items()
-            if not isinstance(answer, Refused)
-        }
-        found |= {
-            name: consumer_description(answer, tells=tells)
-            for name, answer in consumer.items()
-            if not isinstance(answer, Refused)
-        }
-        found |= {
-            name: streams_description(answer, settings.get(name), tells=tells)
-            for name, answer in streams.items()
-            if not isinstance(answer, Refused)
-        }
-        found |= {
-            name: share_description(answer, tells=tells)
-            for name, answer in share.items()
-            if not isinstance(answer, Refused)
-        }
+        settings = self._streams_settings_of([one.group for one in asked if one.group_type == STREAMS], deadline)
+
+        def of_streams(answer: Any, *, tells: bool) -> Description:
+            return streams_description(answer, settings.get(answer.group_id), tells=tells)
+
+        answers: dict[str, Any] = {}
+        requests: list[tuple[Collection[str | None], Callable[..., dict[str, Any]], Callable[..., Description]]] = [
+            (_CLASSIC_TYPES, self._ask_groups.describe_groups, classic_description),
+            ((CONSUMER,), self._ask_groups.describe_consumer_groups, consumer_description),
+            ((STREAMS,), self._ask_groups.describe_streams_groups, of_streams),
+            ((SHARE,), self._ask_groups.describe_share_groups, share_description),
+        ]
+        for types, ask, description in requests:
+            told = ask({one.group: one.node for one in asked if one.group_type in types}, deadline)
+            found |= {
+                name: description(answer, tells=not self.reads_log)
+                for name, answer in told.items()
+                if not isinstance(answer, Refused)
+            }
+            answers |= told
+        self._warn_of_forbidden("Describe on Group", answers)
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.
         self._followed.descriptions = {name: each for name, each in found.items() if each.state != _DEAD}

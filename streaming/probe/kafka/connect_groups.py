@@ -55,7 +55,7 @@ class ConfigTail(TopicTail):
     def _forget(self) -> None:
         self.configs, self.broken = ConnectConfigs(), None
 
-    def _take(self, partition: int, record: LogRecord) -> None:  # noqa: ARG002
+    def _apply_record(self, partition: int, record: LogRecord) -> None:  # noqa: ARG002
         self.configs.apply(record.key, record.value)
 
     def _reject(self, partition: int, record: LogRecord, reason: str) -> None:  # noqa: ARG002

@@ -214,16 +214,24 @@ _MEMBER_TYPES: Final = {0: True, 1: False}
 """`MemberType` of ConsumerGroupDescribe: 0 for the classic protocol, 1 for the consumer protocol, -1 unknown."""
 
 
+def _member(member: Any, **others: Any) -> SeenMember:
+    """A member by what the brokers' answers say of each type, and by what its own type has."""
+    return SeenMember(
+        member_id=member.member_id,
+        epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack=member.rack_id,
+        **others,
+    )
+
+
 def consumer_membership(answer: Any) -> GroupMembers:
     """Members of a group, from an answer to ConsumerGroupDescribe."""
     members = [
-        SeenMember(
-            member_id=member.member_id,
-            epoch=member.member_epoch,
-            client_id=member.client_id,
-            client_host=member.client_host,
+        _member(
+            member,
             instance_id=member.instance_id,
-            rack=member.rack_id,
             topics=tuple(member.subscribed_topic_names),
             regex=member.subscribed_topic_regex or None,
             owned=_partitions(member.assignment),
@@ -239,13 +247,9 @@ def consumer_membership(answer: Any) -> GroupMembers:
 def share_membership(answer: Any) -> GroupMembers:
     """Members of a group, from an answer to ShareGroupDescribe, which has no targets and no static members."""
     members = [
-        SeenMember(
-            member_id=member.member_id,
-            epoch=member.member_epoch,
-            client_id=member.client_id,
-            client_host=member.client_host,
+        _member(
+            member,
             instance_id=None,
-            rack=member.rack_id,
             topics=tuple(sorted(member.subscribed_topic_names)),
             regex=None,
             owned=_partitions(member.assignment),
@@ -277,13 +281,9 @@ _NOT_READY: Final = "NotReady"
 
 def _streams_member(member: Any) -> SeenMember:
     tags, endpoint = {tag.key: tag.value for tag in member.client_tags}, member.user_endpoint
-    return SeenMember(
-        member_id=member.member_id,
-        epoch=member.member_epoch,
-        client_id=member.client_id,
-        client_host=member.client_host,
+    return _member(
+        member,
         instance_id=member.instance_id,
-        rack=member.rack_id,
         topics=(),
         regex=None,
         owned=_tasks(member.assignment.active_tasks),

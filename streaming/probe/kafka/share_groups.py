@@ -120,7 +120,7 @@ class StateTail(TopicTail):
     def _forget(self) -> None:
         self.states = ShareStates()
 
-    def _take(self, partition: int, record: LogRecord) -> None:
+    def _apply_record(self, partition: int, record: LogRecord) -> None:
         counts = record.offset >= self._counted_from[partition]
         decoded = decode_state(record.key, record.value)
         if isinstance(decoded, StateRecord):

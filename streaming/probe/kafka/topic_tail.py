@@ -76,7 +76,7 @@ class TopicTail(ABC):
             for where, item in self._reader.read(ranges):
                 deadline.answered()
                 if isinstance(item, FetchedBatch):
-                    self._apply(where, item)
+                    self._apply_batch(where, item)
                 elif isinstance(item, Gone) and not item.before_log:
                     return item.reason  # the next round sees a lower end
         except (UnreadableTopicError, KafkaError) as error:
@@ -85,12 +85,12 @@ class TopicTail(ABC):
         self.positions |= ends
         return None
 
-    def _apply(self, where: OffsetRange, batch: FetchedBatch) -> None:
+    def _apply_batch(self, where: OffsetRange, batch: FetchedBatch) -> None:
         partition = where.partition
         try:
             for record in walk(batch, max(where.start, self.positions.get(partition, 0)), where.end):
                 plain = LogRecord(*record)
-                self._take(partition, plain)
+                self._apply_record(partition, plain)
                 self.positions[partition] = plain.offset + 1
         except CorruptRecordError as error:
             self._reject(partition, *unwalkable(batch, error))
@@ -101,7 +101,7 @@ class TopicTail(ABC):
         """Begin again with nothing."""
 
     @abstractmethod
-    def _take(self, partition: int, record: LogRecord) -> None:
+    def _apply_record(self, partition: int, record: LogRecord) -> None:
         """Take in the next record of a partition."""
 
     @abstractmethod

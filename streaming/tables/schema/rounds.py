@@ -121,7 +121,7 @@ LAG: Final = observed(
         Column(
             "done_records",
             LONG,
-            "Share group: records at or after committed_offset (its start offset) that are acknowledged or archived, as the brokers count them; NULL for any other group, and where only start offset and lag are told",
+            "Share groups: how many records at or after committed_offset (the start offset) the brokers count as acknowledged or archived; NULL for other groups, and where only start offset and lag are known",
         ),
         Column(
             "archived_records",

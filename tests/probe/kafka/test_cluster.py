@@ -189,7 +189,7 @@ def test_a_streams_group_has_all_topics_of_its_topology_internal_ones_too(make_c
         "state_changelog_topics": [SimpleNamespace(name="store")],
     }
     topology = SimpleNamespace(epoch=0, subtopologies=[SimpleNamespace(**part)])
-    described = SimpleNamespace(group_state="NotReady", topology=topology, members=[])
+    described = SimpleNamespace(group_id="g", group_state="NotReady", topology=topology, members=[])
     group = ListedGroup("g", 2, "NotReady", "streams", "streams")
     answers = Answers([[group]], lambda groups: dict.fromkeys(groups, described))
     look = make_cluster(answers).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
@@ -251,6 +251,7 @@ def test_without_the_log_a_streams_group_is_told_with_its_topology_and_its_setti
         state_changelog_topics=[SimpleNamespace(name="store", partitions=0)],
     )
     described = SimpleNamespace(
+        group_id="g",
         group_state="Reconciling",
         group_epoch=9,
         assignment_epoch=9,
@@ -273,7 +274,7 @@ def test_without_the_log_a_streams_group_is_told_with_its_topology_and_its_setti
 
 
 def test_with_the_log_nobody_is_asked_for_the_settings_of_streams_groups(make_cluster: MakeCluster) -> None:
-    described = SimpleNamespace(group_state="Stable", topology=None, members=[])
+    described = SimpleNamespace(group_id="g", group_state="Stable", topology=None, members=[])
     group = ListedGroup("g", 2, "Stable", "streams", "streams")
     answers = Answers([[group]], lambda groups: dict.fromkeys(groups, described))
     make_cluster(answers).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
