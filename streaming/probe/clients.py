@@ -199,18 +199,19 @@ class Connections:
         version: int = self._manager.broker_version_data.api_version(request)
         return version
 
-    def ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline) -> list[Any]:
+    def ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline, *, each: bool = True) -> list[Any]:
         """Send requests, and wait for all answers.
 
         Args:
             work: Node id of the broker, None for any, and request; those of one broker are sent in this order.
             deadline: For each answer; it goes on with each of them.
+            each: Without any of the answers the round is nothing. Otherwise None stands for one that failed in time.
 
         Returns:
             Answers in the order of `work`.
 
         Raises:
-            RoundAbandonedError: A broker did not answer in time.
+            RoundAbandonedError: A broker did not answer, or not in time.
         """
         deadline.begin()
         answers: list[Any] = [None] * len(work)
@@ -220,7 +221,11 @@ class Connections:
 
         async def series(node: int | None) -> None:
             for position in positions[node]:
-                answers[position] = await self._send(node, work[position][1], deadline)
+                try:
+                    answers[position] = await self._send(node, work[position][1], deadline)
+                except RoundAbandonedError:
+                    if each:
+                        raise
                 deadline.answered()
 
         try:

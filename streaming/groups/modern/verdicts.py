@@ -163,8 +163,8 @@ def modern_verdict(state: GroupState, observation: GroupObservation) -> Standing
     untold = observation.seen is not None and not observation.seen.looked
     if modern.group is None and observation.group_type != CONSUMER and untold:
         why = (
-            f"no round could see who has what: for {observation.group_type} groups that takes brokers since 4.1, and "
-            "the right Describe on the group and on its topics"
+            f"no round could see who has what: for {observation.group_type} groups that takes brokers since 4.1 "
+            "that do not fail at it, and the right Describe on the group and on its topics"
         )
         return StandingVerdict(NOT_APPLICABLE, why, 0)
     if modern.unreadable:

@@ -34,7 +34,7 @@ def seen_groups(
     return {
         name: SeenGroup(
             # An empty group need not be described to know that it has no members.
-            looked=name in descriptions or group.state == EMPTY,
+            looked=not descriptions[name].failed if name in descriptions else group.state == EMPTY,
             membership=descriptions[name].membership if name in descriptions else None,
             offsets=committed[name].offsets if name in committed else None,
         )

@@ -262,12 +262,13 @@ class KafkaCluster:
         state = LogState(leaders, positions.stable, positions.end, log.metadata.cluster_id, time)
         self._followed.follow(state, groups, deadline)
         descriptions = self._descriptions(groups, memory, deadline)
-        committed = self._committed(groups, deadline)
+        committed, failed = self._committed(groups, deadline)
         shares = self._shares.observe(
             groups.values(), lambda names: self._share_settings_of(names, deadline), memory.share_log, time, deadline
         )
         of_commits = {name: found.topics for name, found in committed.items()}
         of_commits |= {name: frozenset(seen.topics) for name, seen in shares.groups.items()}
+        of_commits |= {name: frozenset(memory.topics.get(name, ())) for name in failed}
         topics_of = topics_of_groups(groups, descriptions, of_commits, memory, self._filters)
         topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
         early = self._followed.early(self._timestamps.first_ends)
@@ -441,16 +442,16 @@ class KafkaCluster:
         A broker that answers is asked for its list again.
 
         Returns:
-            Groups that these coordinators list now, and those that we may not query any more: losing the right to see
-            a group does not make it deleted.
+            Groups that these coordinators list now, those that we may not query any more, and those by which they fail:
+            losing the right to see a group does not make it deleted.
         """
         coordinators = self._coordinators(missing, log, deadline)
         answers = self._ask_groups.describe_groups(coordinators, deadline)
-        self._warn_of_forbidden("Describe on Group", answers)
+        self._warn_of_refused("Describe on Group", answers)
         hidden = [
             ListedGroup(name, coordinators[name], None, None, None)
             for name, answer in answers.items()
-            if answer is Refused.FORBIDDEN
+            if answer in (Refused.FORBIDDEN, Refused.FAILED)
         ]
         listed = self._ask_groups.list_groups(sorted(set(coordinators.values())), deadline)
         return self._watched([*hidden, *listed], log, deadline)
@@ -489,26 +490,34 @@ class KafkaCluster:
                 if not isinstance(answer, Refused)
             }
             answers |= told
-        self._warn_of_forbidden("Describe on Group", answers)
+        self._warn_of_refused("Describe on Group", answers)
+        found |= {
+            name: Description(groups[name].state, groups[name].protocol_type, frozenset(), complete=False, failed=True)
+            for name, answer in answers.items()
+            if answer is Refused.FAILED
+        }
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.
         self._followed.descriptions = {name: each for name, each in found.items() if each.state != _DEAD}
         return self._followed.descriptions
 
-    def _committed(self, groups: Mapping[str, ListedGroup], deadline: Deadline) -> Mapping[str, Committed]:
+    def _committed(
+        self, groups: Mapping[str, ListedGroup], deadline: Deadline
+    ) -> tuple[Mapping[str, Committed], list[str]]:
+        """What groups have committed, and groups of which their coordinators failed to tell it."""
         known = self._followed.committed
         # A share group has no committed offsets (KIP-932).
         asked = {name: group.node for name, group in groups.items() if group.group_type != SHARE and name not in known}
         answers = self._ask_groups.committed(asked, deadline)
-        self._warn_of_forbidden("Describe on Group", answers)
+        self._warn_of_refused("Describe on Group", answers)
         self._followed.note_offsets({name: of for name, of in answers.items() if not isinstance(of, Refused)})
-        return known
+        return known, [name for name, of in answers.items() if of is Refused.FAILED]
 
     # -- topics
 
     def _topics(self, names: set[str], deadline: Deadline) -> dict[str, TopicObservation]:
         metadata = self._ask_topics.metadata(sorted(names), deadline)
-        self._warn_of_forbidden("Describe on Topic", metadata.topics)
+        self._warn_of_refused("Describe on Topic", metadata.topics)
         leaders = leaders_of(metadata.topics)
         offsets = {kind: self._ask_partitions.offsets(kind, leaders, deadline) for kind in OffsetKind}
         if not all(tp in found for found in offsets.values() for tp in leaders):
@@ -539,10 +548,13 @@ class KafkaCluster:
             if topic is not Refused.FORBIDDEN
         }
 
-    def _warn_of_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
-        for name in sorted(name for name, answer in answers.items() if answer is Refused.FORBIDDEN):
-            if (
-                sentence := f"{right} '{visible(name)}' is missing, so it is not monitored: grant it, or ignore it"
-            ) not in self._warned:
-                self._warned.add(sentence)
-                _LOG.warning("The right %s.", sentence)
+    def _warn_of_refused(self, right: str, answers: Mapping[str, object]) -> None:
+        sentences = {
+            Refused.FORBIDDEN: f"The right {right} '%s' is missing, so it is not monitored: grant it, or ignore it.",
+            Refused.FAILED: "Brokers fail to describe group '%s': their logs say why.",
+        }
+        for name, answer in sorted(answers.items()):
+            sentence = sentences.get(answer) if isinstance(answer, Refused) else None
+            if sentence is not None and (warning := sentence % visible(name)) not in self._warned:
+                self._warned.add(warning)
+                _LOG.warning("%s", warning)

@@ -41,20 +41,22 @@ class Description:
     """A coordinator's description of a group's members.
 
     Attributes:
-        state: In Kafka's words.
+        state: In Kafka's words; None as in `ListedGroup`, where it failed.
         protocol_type: As in `ListedGroup`.
         subscribed: Topics its members ask for.
         complete: False when that may not be all: coordinators report subscriptions in Stable only, and bytes that are
             not a subscription count for nothing.
         membership: The members to tell in a round that does not read the log; None in every other, and where the group
             has none, or rebalances.
+        failed: The coordinator failed to describe it: this is only what it listed.
     """
 
-    state: str
-    protocol_type: str
+    state: str | None
+    protocol_type: str | None
     subscribed: frozenset[str]
     complete: bool
     membership: GroupMembers | None = None
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

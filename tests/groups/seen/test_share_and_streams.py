@@ -140,8 +140,8 @@ def test_a_group_whose_members_no_round_could_see_is_not_judged_and_says_what_it
     health = life.rows.group_health[-1]
     assert health.verdict == "not_applicable"
     assert health.verdict_reason == (
-        "no round could see who has what: for share groups that takes brokers since 4.1, and the right Describe on the "
-        "group and on its topics"
+        "no round could see who has what: for share groups that takes brokers since 4.1 that do not fail at it, "
+        "and the right Describe on the group and on its topics"
     )
 
 

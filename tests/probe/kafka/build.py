@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 
 from streaming.config import Filters
 from streaming.events import GroupEvent
+from streaming.probe.deadline import Deadline
+from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.observe import round_events
+from streaming.probe.kafka.requests import Metadata, TopicMetadata
 from streaming.records import TopicObservation, TopicRetention, pack_offsets
 
 ALL = Filters()
 LOG = (10, 20, 30)
 
+OFFSETS_LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
+SOON = Deadline.after(600)
+POSITIONS = LogPositions((0, 0), (0, 0))
+BEFORE = Memory({"g": frozenset({"orders"})})
+HIDDEN = OffsetsLogView((), OFFSETS_LOG.metadata)
+
 MakeHead = Callable[..., RoundHead]
+Describe = Callable[[Mapping[str, int]], Mapping[str, object]]
+MakeCluster = Callable[..., KafkaCluster]
 
 
 def classic(group: str, state: str = "Stable") -> ListedGroup:
@@ -42,3 +54,55 @@ def look_at(topics: dict[str, TopicObservation], **groups: tuple[str, ...]) -> G
 
 def events_of(head: RoundHead, look: GroupsSeen, memory: Memory, filters: Filters = ALL) -> list[GroupEvent]:
     return round_events(head, look, memory, memory_after(head, look, memory), filters, period_ms=600_000)
+
+
+def listed(node: int, state: str = "Empty") -> ListedGroup:
+    return ListedGroup("g", node, state, "consumer", "classic")
+
+
+class Answers:
+    """Requests with prepared answers; each ListGroups takes the next list."""
+
+    def __init__(self, lists: list[list[ListedGroup]], describe: Describe) -> None:
+        self._lists, self._describe = lists, describe
+        self.asked: list[list[int]] = []
+        self.settings_asked: list[list[str]] = []
+
+    def list_groups(self, brokers: Iterable[int], _: Deadline) -> list[ListedGroup]:
+        self.asked.append(list(brokers))
+        return self._lists.pop(0)
+
+    def describe_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        return self._describe(groups) if groups else {}
+
+    def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
+        return {}
+
+    def describe_share_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        member = SimpleNamespace(subscribed_topic_names=["orders"])
+        return {group: SimpleNamespace(group_state="Stable", members=[member]) for group in groups}
+
+    def describe_streams_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        return self._describe(groups) if groups else {}
+
+    def committed(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        return {group: {("orders", 0): 1} for group in groups}
+
+    def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:
+        return Metadata("id", (1, 2), False, {topic: TopicMetadata(None, (), ()) for topic in topics})
+
+    def retentions(self, *_: object) -> dict[str, object]:
+        return {}
+
+    def share_settings(self, *_: object) -> dict[str, object]:
+        return {}
+
+    def streams_settings(self, groups: Iterable[str], _: Deadline) -> dict[str, object]:
+        self.settings_asked.append(list(groups))
+        return {group: {"num.standby.replicas": "1"} for group in groups}
+
+    def share_offsets(self, *_: object) -> dict[str, object]:
+        return {}
+
+    def offsets(self, *_: object) -> dict[tuple[str, int], int]:
+        return {}

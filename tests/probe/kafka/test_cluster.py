@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -11,11 +11,10 @@ import pytest
 
 from streaming.config import Filters
 from streaming.probe import RoundAbandonedError
-from streaming.probe.deadline import Deadline
-from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
+from streaming.probe.kafka.cluster import LogPositions
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory
-from streaming.probe.kafka.requests import Metadata, Refused, TopicMetadata
+from streaming.probe.kafka.requests import Refused
 from streaming.probe.kafka.retention import Retentions
 from streaming.records import (
     SeenClassic,
@@ -26,77 +25,8 @@ from streaming.records import (
     SeenTopology,
     TopicRetention,
 )
-
-LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
-SOON = Deadline.after(600)
-POSITIONS = LogPositions((0, 0), (0, 0))
-BEFORE = Memory({"g": frozenset({"orders"})})
-
-Describe = Callable[[Mapping[str, int]], Mapping[str, object]]
-MakeCluster = Callable[..., KafkaCluster]
-
-
-def listed(node: int, state: str = "Empty") -> ListedGroup:
-    return ListedGroup("g", node, state, "consumer", "classic")
-
-
-class Answers:
-    """Requests with prepared answers; each ListGroups takes the next list."""
-
-    def __init__(self, lists: list[list[ListedGroup]], describe: Describe) -> None:
-        self._lists, self._describe = lists, describe
-        self.asked: list[list[int]] = []
-        self.settings_asked: list[list[str]] = []
-
-    def list_groups(self, brokers: Iterable[int], _: Deadline) -> list[ListedGroup]:
-        self.asked.append(list(brokers))
-        return self._lists.pop(0)
-
-    def describe_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
-        return self._describe(groups) if groups else {}
-
-    def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
-        return {}
-
-    def describe_share_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
-        member = SimpleNamespace(subscribed_topic_names=["orders"])
-        return {group: SimpleNamespace(group_state="Stable", members=[member]) for group in groups}
-
-    def describe_streams_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
-        return self._describe(groups) if groups else {}
-
-    def committed(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
-        return {group: {("orders", 0): 1} for group in groups}
-
-    def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:
-        return Metadata("id", (1, 2), False, {topic: TopicMetadata(None, (), ()) for topic in topics})
-
-    def retentions(self, *_: object) -> dict[str, object]:
-        return {}
-
-    def share_settings(self, *_: object) -> dict[str, object]:
-        return {}
-
-    def streams_settings(self, groups: Iterable[str], _: Deadline) -> dict[str, object]:
-        self.settings_asked.append(list(groups))
-        return {group: {"num.standby.replicas": "1"} for group in groups}
-
-    def share_offsets(self, *_: object) -> dict[str, object]:
-        return {}
-
-    def offsets(self, *_: object) -> dict[tuple[str, int], int]:
-        return {}
-
-
-@pytest.fixture
-def make_cluster(monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
-    def make(answers: Answers, filters: Filters | None = None, *, reads_log: bool = True) -> KafkaCluster:
-        monkeypatch.setattr("streaming.probe.kafka.cluster.Connections", lambda _: None)
-        for kind in ("MetadataRequests", "GroupRequests", "PartitionRequests"):
-            monkeypatch.setattr(f"streaming.probe.kafka.cluster.{kind}", lambda _: answers)
-        return KafkaCluster(object(), "__consumer_offsets", filters or Filters(), reads_log=reads_log)
-
-    return make
+from tests.probe.kafka.build import BEFORE, HIDDEN, POSITIONS, SOON, Answers, MakeCluster, listed
+from tests.probe.kafka.build import OFFSETS_LOG as LOG
 
 
 def answered(groups: Mapping[str, int]) -> Mapping[str, object]:
@@ -199,7 +129,6 @@ def test_a_streams_group_has_all_topics_of_its_topology_internal_ones_too(make_c
 
 TOPIC_ID = UUID("00000000-0000-0001-0000-000000000002")
 NAMED = {"member_id": "m", "member_epoch": 3, "client_id": "c", "client_host": "/10.0.0.1", "rack_id": "r1"}
-HIDDEN = OffsetsLogView((), LOG.metadata)
 
 
 def test_without_the_log_a_share_group_s_members_are_told_with_what_they_have(make_cluster: MakeCluster) -> None:

@@ -29,6 +29,9 @@ GROUPS_PER_REQUEST = 100
 Fewer would cost round trips (each takes a millisecond or more), many more could exceed the 100 MB that a client reads.
 """
 
+_SMALLER: Final = 4
+"""So 100 groups are 25, then 6, then one by one."""
+
 # A described group, in the class that kafka-python builds from the message's schema.
 DescribedGroup = Any
 
@@ -98,16 +101,12 @@ class GroupRequests:
 
         Returns:
             Kafka's `DescribedGroup` per group, or why there is none; `Refused.UNKNOWN` also for a group of another
-            type.
+            type, and `Refused.FAILED` for one by which the coordinator fails.
 
         Raises:
-            RoundAbandonedError: A coordinator did not answer or has moved.
+            RoundAbandonedError: A coordinator did not answer in time, or has moved.
         """
-        work = [
-            (node, DescribeGroupsRequest(groups=chunk, include_authorized_operations=False))
-            for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
-        ]
-        return self._described(work, deadline)
+        return self._described_by(DescribeGroupsRequest, groups, deadline)
 
     def describe_consumer_groups(
         self, groups: Mapping[str, int], deadline: Deadline
@@ -137,18 +136,21 @@ class GroupRequests:
             return {}
         if not self._connections.knows(request):
             return dict.fromkeys(groups, Refused.UNKNOWN)
-        work = [
-            (node, request(group_ids=chunk, include_authorized_operations=False))
-            for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
-        ]
-        return self._described(work, deadline)
-
-    def _described(self, work: Sequence[tuple[int, Any]], deadline: Deadline) -> dict[str, DescribedGroup | Refused]:
-        return {
-            group.group_id: refusal_of_group(group, group.group_id) or group
-            for answer in self._connections.ask(work, deadline)
-            for group in answer.groups
-        }
+        field = "groups" if request is DescribeGroupsRequest else "group_ids"
+        found: dict[str, DescribedGroup | Refused] = {}
+        asked, size = groups, GROUPS_PER_REQUEST
+        while asked:
+            chunks = list(chunks_by_node(asked, size))
+            work = [(node, request(**{field: chunk}, include_authorized_operations=False)) for node, chunk in chunks]
+            for (_, chunk), answer in zip(chunks, self._connections.ask(work, deadline, each=False), strict=True):
+                found |= dict.fromkeys(chunk, Refused.FAILED)
+                for group in answer.groups if answer is not None else ():
+                    found[group.group_id] = refusal_of_group(group, group.group_id) or group
+            # A group whose description is an error for its coordinator (`StreamsGroup.asDescribedGroup`) costs all
+            # groups of its log partition their answer: asked in smaller parts, the others have one.
+            size //= _SMALLER
+            asked = {name: node for name, node in asked.items() if size and found[name] is Refused.FAILED}
+        return found
 
     def forbidden_groups(self, groups: Sequence[str], broker: int, deadline: Deadline) -> list[str]:
         """Which of these groups we may not describe; any broker can answer, whether or not the groups exist.

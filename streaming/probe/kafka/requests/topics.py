@@ -33,6 +33,7 @@ class Refused(Enum):
 
     FORBIDDEN = "forbidden"
     UNKNOWN = "unknown"
+    FAILED = "failed"
 
 
 def refusal_of_topic(answer: Any) -> Refused | None:
@@ -59,6 +60,8 @@ def refusal_of_group(answer: Any, group: str) -> Refused | None:
         return Refused.FORBIDDEN
     if answer.error_code == _GROUP_UNKNOWN:
         return Refused.UNKNOWN
+    if answer.error_code != OK and not for_code(answer.error_code).retriable:
+        return Refused.FAILED
     demand(answer.error_code, f"the coordinator of group {group!r} refused to describe it")
     return None
 
