@@ -257,6 +257,7 @@ def _is_of_no_client_thread(record: logging.LogRecord) -> bool:
 def spark() -> Iterator[SparkSession]:
     """A Spark session with our source and Delta, one for the whole run of this process; it starts in ten seconds."""
     from streaming.job.data_source import EvenkeelSource  # noqa: PLC0415
+    from streaming.job.session import SHARED  # noqa: PLC0415
     from streaming.spark import start_spark  # noqa: PLC0415
 
     settings = {
@@ -264,7 +265,7 @@ def spark() -> Iterator[SparkSession]:
         # As of `maintain --engine spark`: VACUUM lists folders with 10,000 tasks otherwise, for two minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": 2,
     }
-    session = start_spark("evenkeel tests", settings, with_delta=True, daemon="streaming.job.worker_daemon")
+    session = start_spark("evenkeel tests", settings, with_delta=True, shared=SHARED)
     session.dataSource.register(EvenkeelSource)
     yield session
     session.stop()

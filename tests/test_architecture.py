@@ -112,8 +112,8 @@ ROOMS = {
         "streaming.process streaming.spark streaming.stores streaming.tables streaming.times streaming.terminal",
     ),
     "streaming.job": room(
-        # (py4j is pyspark's bridge: its errors show that the JVM is gone. pandas is only imported, for pyspark.)
-        "deltalake kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
+        # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
+        "deltalake kafka msgspec numpy py4j pyarrow pydantic pyspark",
         "streaming.bus streaming.catalog streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.health streaming.lifecycle streaming.log_health streaming.maintain "
         "streaming.offsets_log streaming.process streaming.record_batches streaming.records streaming.spark "

@@ -14,6 +14,13 @@ from streaming.spark import start_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SHARED = (
+    *("pandas", "pyspark.worker", "pyspark.sql.worker.create_data_source", "pyspark.sql.worker.plan_data_source_read"),
+    *("streaming.job.data_source", "streaming.job.operator", "streaming.job.source.planner"),
+    "streaming.job.source.read",
+)
+"""What the Python processes of a job's session import (pandas: pyspark does, for an operator like ours)."""
+
 
 def start_session(clusters: Iterable[Settings], name: str, checkpoint: str | None = None) -> SparkSession:
     """Start or join the session, with our source registered.
@@ -36,7 +43,7 @@ def start_session(clusters: Iterable[Settings], name: str, checkpoint: str | Non
     if len(clusters) > 1:
         # The tasks of a cluster that does not answer wait for it, and must not take the others' places.
         threads = max(os.cpu_count() or 1, sum(settings.job.tasks for settings in clusters))
-    session = start_spark(name, {}, with_s3a=with_s3a, threads=threads, daemon="streaming.job.worker_daemon")
+    session = start_spark(name, {}, with_s3a=with_s3a, threads=threads, shared=SHARED)
     session.dataSource.register(EvenkeelSource)
     return session
 

@@ -1,10 +1,10 @@
 """A home of Spark in which a session on this machine starts in two thirds of the processor time, and without a shell.
 
-Three things are different in it. `bin/spark-submit` is a program of ours (`_spark_submit.py`). There is an archive of
-the classes that the JVM of a job loads (class data sharing); a JVM takes one only where no folder with files is on its
-class path, so the configuration is named in another way than by Spark's folder for it. And `pyspark.zip` is missing:
-Python finds no bytecode in it, and each of a job's eight Python processes would compile the same modules again, where
-the installed pyspark has them compiled.
+Four things are different in it. `bin/spark-submit` is a program of ours (`_spark_submit.py`), and so is the Python of
+its sessions (`_python.py`). There is an archive of the classes that the JVM of a job loads (class data sharing); a JVM
+takes one only where no folder with files is on its class path, so the configuration is named in another way than by
+Spark's folder for it. And `pyspark.zip` is missing: Python finds no bytecode in it, where the installed pyspark has its
+modules compiled.
 
 The JVM itself refuses an archive that was made by another Java or with other jars.
 """
@@ -24,9 +24,10 @@ import pyspark
 from streaming.java import find_java
 from streaming.places import cache_folder, shipped
 
-__all__ = ["class_archive", "use_prepared_home"]
+__all__ = ["class_archive", "forking_python", "use_prepared_home"]
 
-_SUBMIT = Path(__file__).with_name("_spark_submit.py")
+_PROGRAMS = {name: Path(__file__).with_name(f"_{name.replace('-', '_')}.py") for name in ("spark-submit", "python")}
+"""Programs of ours in `bin`, by name."""
 
 # Linux takes the first line of a program up to this length, and ends a path at a space.
 _LONGEST_INTERPRETER = 240
@@ -63,8 +64,9 @@ def use_prepared_home(*, writes_archive: Path | None = None) -> None:
         for place, target in _links():
             with suppress(FileExistsError):
                 (folder / place).symlink_to(target)
-        if not (folder / "bin" / "spark-submit").exists():
-            _write_submit(folder / "bin" / "spark-submit")
+        for name, program in _PROGRAMS.items():
+            if not (folder / "bin" / name).exists():
+                _write(folder / "bin" / name, program)
     except OSError:
         return  # no place to write: Spark starts as it is installed
     options = (f"-XX:{archive}", *_QUIET, f"-Dlog4j2.configurationFile={shipped('log4j2.properties')}")
@@ -76,6 +78,16 @@ def use_prepared_home(*, writes_archive: Path | None = None) -> None:
     }
 
 
+def forking_python() -> Path | None:
+    """The Python that asks for forks (`pythons.py`); None where sessions do not start in the prepared home.
+
+    Raises:
+        SetupError: There is no usable Java.
+    """
+    python = _folder() / "bin" / "python"
+    return python if os.environ.get("SPARK_HOME") == str(_folder()) and python.exists() else None
+
+
 def _links() -> Iterator[tuple[str, Path]]:
     yield "jars", _spark() / "jars"
     for script in (_spark() / "bin").iterdir():
@@ -83,14 +95,15 @@ def _links() -> Iterator[tuple[str, Path]]:
         yield f"bin/{script.name}" if script.name != "spark-submit" else "bin/spark-submit.sh", script
 
 
-def _write_submit(path: Path) -> None:
-    """Write our way to start a session's JVM, whole or not at all: several processes may do so at once."""
+def _write(path: Path, program: Path) -> None:
+    """Write a program of ours, whole or not at all: several processes may do so at once."""
     if " " in sys.executable or len(sys.executable) > _LONGEST_INTERPRETER:
         with suppress(FileExistsError):
-            path.symlink_to(_spark() / "bin" / "spark-submit")
+            if path.name == "spark-submit":
+                path.symlink_to(_spark() / "bin" / path.name)
         return
     part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_text(f"#!{sys.executable} -I\n{_SUBMIT.read_text('utf-8')}", "utf-8")
+    part.write_text(f"#!{sys.executable} -IS\n{program.read_text('utf-8')}", "utf-8")
     part.chmod(0o755)
     part.replace(path)
 
@@ -107,7 +120,8 @@ def class_archive() -> Path:
 def _folder() -> Path:
     # (Times in seconds, as the JVM compares them: the layers of an image have no fractions.)
     jars = sorted((jar.name, jar.stat().st_size, int(jar.stat().st_mtime)) for jar in (_spark() / "jars").iterdir())
-    made_for = f"{find_java().resolve()} {sys.executable} {_spark()} {jars} {_SUBMIT.read_text('utf-8')}"
+    texts = [program.read_text("utf-8") for program in _PROGRAMS.values()]
+    made_for = f"{find_java().resolve()} {sys.executable} {_spark()} {jars} {texts}"
     return cache_folder() / f"spark-{hashlib.sha256(made_for.encode()).hexdigest()[:12]}"
 
 

@@ -14,7 +14,8 @@ from streaming.java import find_java
 from streaming.places import shipped_folder
 from streaming.process import SAFE_PATH
 from streaming.spark.libraries import refuse_missing, settings_for
-from streaming.spark.prepared import use_prepared_home
+from streaming.spark.prepared import forking_python, use_prepared_home
+from streaming.spark.pythons import fork_pythons
 
 __all__ = ["start_spark"]
 
@@ -26,7 +27,7 @@ def start_spark(
     with_delta: bool = False,
     with_s3a: bool = False,
     threads: int | None = None,
-    daemon: str | None = None,
+    shared: tuple[str, ...] = (),
 ) -> SparkSession:
     """Start or join a session.
 
@@ -38,7 +39,8 @@ def start_spark(
         with_delta: It can write Delta tables, for which it loads Delta's jars.
         with_s3a: It reaches S3, for which it loads Hadoop's S3A.
         threads: How many tasks run at once on this machine; None for one a core.
-        daemon: Module in place of `pyspark.daemon` on this machine; None for that.
+        shared: Modules that all Python processes of Spark on this machine share the memory of (`fork_pythons`); none to
+            let each import what it uses.
 
     Raises:
         SetupError: There is no usable Java, or jars are needed and missing.
@@ -59,8 +61,9 @@ def start_spark(
         builder = builder.master(f"local[{threads or '*'}]")
         # Spark asks for the address of this machine's name before it reads settings, and not every container has one.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        if daemon is not None:
-            builder = builder.config("spark.python.daemon.module", daemon)
+        python = forking_python()
+        if shared and python is not None and os.environ["PYSPARK_PYTHON"] == sys.executable:
+            fork_pythons(python, shared)
         if threads is not None:
             # More workers than cores are seldom needed, and each keeps a hundred MB.
             builder = builder.config("spark.python.factory.idleWorkerMaxPoolSize", str(os.cpu_count() or 1))

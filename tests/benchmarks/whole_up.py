@@ -225,9 +225,9 @@ def part_of(process: psutil.Process) -> str:
     for module, part in (
         ("_guard", "guards"),
         ("streaming.probe", "probe"),
+        ("pyspark", "workers"),
         ("streaming.job", "driver"),
         ("streaming.serve", "server"),
-        ("pyspark", "workers"),
     ):
         if module in command:
             return part

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+
+from tests.job.telling_source import TellingSource, private_kb_of_this
 
 pytestmark = [pytest.mark.spark]
 
@@ -31,16 +33,19 @@ def test_what_a_worker_has_imported_is_kept_from_its_collector_and_that_of_no_ot
     assert gc.get_freeze_count() <= before
 
 
-def test_a_worker_shares_what_its_tasks_use_with_the_daemon_that_forked_it(spark: SparkSession) -> None:
+def test_what_plans_a_query_and_its_workers_share_what_they_use_with_the_process_that_forked_them(
+    spark: SparkSession,
+) -> None:
     def known(batches: Iterator[Any]) -> Iterator[Any]:
-        modules = [*sys.modules]
-        [memory] = [line for line in Path("/proc/self/smaps_rollup").read_text().splitlines() if "Private_D" in line]
         for _ in batches:
-            yield pa.RecordBatch.from_pydict({"modules": [modules], "private_kb": [int(memory.split()[1])]})
+            yield pa.RecordBatch.from_pydict({"modules": [[*sys.modules]], "private_kb": [private_kb_of_this()]})
 
-    [(modules, private_kb)] = (
-        spark.range(1).coalesce(1).mapInArrow(known, "modules array<string>, private_kb long").collect()
-    )
-    assert {"streaming.job.operator", "streaming.job.source.read", "kafka", "pandas"} <= {*modules}
+    rows = spark.range(1).coalesce(1).mapInArrow(known, "modules array<string>, private_kb long").collect()
+    spark.dataSource.register(TellingSource)
+    query = spark.readStream.format("telling").load().writeStream.format("noop").trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    told = json.loads(query.lastProgress["sources"][0]["endOffset"])
     # They are 90 MB.
-    assert private_kb < 45_000
+    for modules, private_kb in [*rows, (told["modules"], told["private_kb"])]:
+        assert {"streaming.job.operator", "streaming.job.source.planner", "kafka", "pandas"} <= {*modules}
+        assert private_kb < 45_000
