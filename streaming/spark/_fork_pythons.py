@@ -9,6 +9,7 @@ socket with the file descriptor LISTENING gets a fork, which takes arguments, en
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import json
@@ -19,6 +20,9 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+
+_F_SETSIG = 10
+"""Linux's fcntl(2) command: what a socket that hangs up sends."""
 
 
 def serve(listening: int, modules: Sequence[str]) -> None:
@@ -40,11 +44,17 @@ def serve(listening: int, modules: Sequence[str]) -> None:
 
 
 def _run(asking: socket.socket) -> None:
-    """Be the process that asks, which waits until `asking` is closed: until nothing of this process is left."""
+    """Be the process that asks, which waits until `asking` is closed: until nothing of this process is left.
+
+    When that one is killed, this one gets SIGTERM.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     ends = socket.recv_fds(asking, 1, 3)[1]
     with asking.makefile("rb") as lines:
         (_, module, *arguments), environment = json.loads(lines.readline())
+    fcntl.fcntl(asking, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(asking, _F_SETSIG, signal.SIGTERM)
+    fcntl.fcntl(asking, fcntl.F_SETFL, os.O_ASYNC)
     for standard, end in enumerate(ends):
         os.dup2(end, standard)
         os.close(end)

@@ -79,13 +79,14 @@ def use_prepared_home(*, writes_archive: Path | None = None) -> None:
 
 
 def forking_python() -> Path | None:
-    """The Python that asks for forks (`pythons.py`); None where sessions do not start in the prepared home.
+    """The Python that asks for forks (`pythons.py`), on Linux; None where sessions do not start in the prepared home.
 
     Raises:
         SetupError: There is no usable Java.
     """
     python = _folder() / "bin" / "python"
-    return python if os.environ.get("SPARK_HOME") == str(_folder()) and python.exists() else None
+    is_used = sys.platform == "linux" and os.environ.get("SPARK_HOME") == str(_folder())
+    return python if is_used and python.exists() else None
 
 
 def _links() -> Iterator[tuple[str, Path]]:
