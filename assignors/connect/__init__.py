@@ -8,8 +8,15 @@ assign_eagerly(units, ["a", "b"])  # {"a": [("files", -1), ("files", 1)], "b": [
 
 from __future__ import annotations
 
-from assignors.connect.eager import CONNECTOR, Unit, assign_eagerly, in_order
-from assignors.connect.incremental import LeaderDecision, LeaderMemory, assign_incrementally
+from assignors.connect.protocols import (
+    CONNECTOR,
+    LeaderDecision,
+    LeaderMemory,
+    Unit,
+    assign_eagerly,
+    assign_incrementally,
+    in_order,
+)
 
 __all__ = [
     "CONNECTOR",

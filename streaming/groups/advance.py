@@ -41,8 +41,8 @@ from streaming.groups.modern.kind import modern_kind
 from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
 from streaming.groups.rows import MemberRow, Rows
 from streaming.groups.seen.take_in import process_seen
+from streaming.groups.share.deliveries import note_deliveries
 from streaming.groups.share.kind import SHARE_GROUPS
-from streaming.groups.share.progress import note_deliveries
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
 from streaming.groups.streams.kind import STREAMS_GROUPS
 from streaming.records import (

@@ -62,6 +62,7 @@ _NOT_READY_PAUSE_S = 0.05
 """Until a connection is asked again that is in back-off or throttled by a quota; it reports either at once."""
 
 _T = TypeVar("_T")
+_Node = TypeVar("_Node", int, None)
 
 
 def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> Any:
@@ -265,9 +266,9 @@ def _result(future: Any, deadline: Deadline) -> None:
         raise future.exception
 
 
-def chunks_by_node(nodes: Mapping[_T, int], size: int) -> Iterator[tuple[int, list[_T]]]:
-    """Split the things to ask for into requests: node id, and at most `size` things of that node."""
-    by_node: dict[int, list[_T]] = {}
+def chunks_by_node(nodes: Mapping[_T, _Node], size: int) -> Iterator[tuple[_Node, list[_T]]]:
+    """Split the things to ask for into requests: node id, None for any, and at most `size` things of that node."""
+    by_node: dict[_Node, list[_T]] = {}
     for thing, node in nodes.items():
         by_node.setdefault(node, []).append(thing)
     for node, things in by_node.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.records.connect import STOPPED, TASKS_UNKNOWN, Connector, SeenConnectors
 from streaming.records.inputs import (
     ROUNDS_KEY,
     AnyObservation,
@@ -77,11 +76,20 @@ from streaming.records.modern import (
     row_of,
 )
 from streaming.records.observations import (
+    BROKERS,
     LONGEST_READER,
     MOST_READERS,
+    START_NOT_TOLD,
+    STATE_LOG,
+    STOPPED,
+    TASKS_UNKNOWN,
     ClusterTopicObservation,
     Configured,
+    Connector,
     GroupObservation,
+    SeenConnectors,
+    SeenShares,
+    SharePartition,
     TopicObservation,
     TopicRetention,
     UnreadTimestamp,
@@ -128,7 +136,6 @@ from streaming.records.rounds import (
     RoundOpened,
     rest_interval_ms,
 )
-from streaming.records.share import BROKERS, START_NOT_TOLD, STATE_LOG, SeenShares, SharePartition
 from streaming.records.unreadable import (
     KINDS,
     LONGEST_REASON,

@@ -6,8 +6,15 @@ Bytes in, values out; nothing here knows a Kafka client.
 from __future__ import annotations
 
 from streaming.share_state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, StateBatch, combine
-from streaming.share_state.fold import PartitionDeliveries, ShareStates
-from streaming.share_state.records import DECODER, TOPIC, ShareKey, StateRecord, decode_state
+from streaming.share_state.records import (
+    DECODER,
+    TOPIC,
+    PartitionDeliveries,
+    ShareKey,
+    ShareStates,
+    StateRecord,
+    decode_state,
+)
 
 __all__ = [
     "ACKNOWLEDGED",

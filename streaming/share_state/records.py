@@ -2,15 +2,22 @@
 
 A snapshot has the whole state of one partition of a group, and an update what has changed since: a tombstone of a
 snapshot ends it. Layouts are in `schemas/`.
+
+What share groups have consumed, by partition: the records of `__share_group_state` laid one over the other.
+
+The rules are those of `ShareCoordinatorShard` (Kafka 4.3.1): a snapshot replaces, an update is laid over what is there,
+a tombstone ends it. Records whose snapshots brokers have pruned begin with an update, which then stands for itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from streaming.offsets_log import RecordDecoder, Rejected, UnknownKey, UnknownVersion, printed
-from streaming.share_state.batches import StateBatch
+from streaming.share_state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, DONE, StateBatch, combine
 
 TOPIC: Final = "__share_group_state"
 """The topic; no setting of a broker renames it."""
@@ -79,3 +86,106 @@ def decode_state(key: bytes | None, value: bytes | None) -> StateRecord | Unknow
 
 def _batch(told: Any) -> StateBatch:
     return StateBatch(told.firstOffset, told.lastOffset, told.deliveryCount, told.deliveryState)
+
+
+@dataclass(slots=True)
+class PartitionDeliveries:
+    """One partition of a share group.
+
+    Attributes:
+        start: Start offset; -1 while there is none: nothing was ever delivered.
+        done: Records from there on that are acknowledged or archived, as the coordinator counts them.
+        batches: Delivery states from there on; records without one were not delivered, or have not come back.
+        archived: Records archived since counting began, by the number of their deliveries.
+    """
+
+    start: int = -1
+    done: int = 0
+    batches: list[StateBatch] = field(default_factory=list)
+    archived: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def first(self) -> int:
+        """The first offset from the start on that is not done; -1 without a start."""
+        first = self.start
+        for batch in self.batches:
+            if batch.first > first or batch.state not in DONE:
+                break
+            first = batch.last + 1
+        return first
+
+    def records(self, state: int) -> int:
+        """Number of records in a state."""
+        return sum(batch.records for batch in self.batches if batch.state == state)
+
+    @property
+    def deliveries(self) -> int:
+        """How often the record that came back most often has been delivered; 0 where none came back."""
+        return max((batch.deliveries for batch in self.batches if batch.state == AVAILABLE), default=0)
+
+
+class ShareStates:
+    """All share groups of a cluster, in the order of their records. Not for several threads.
+
+    Attributes:
+        changed: Groups with records since `changed` was last cleared; the caller clears it.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.changed: set[str] = set()
+        self._groups: dict[str, dict[tuple[str, int], PartitionDeliveries]] = {}
+
+    def of(self, group: str) -> Mapping[tuple[str, int], PartitionDeliveries]:
+        """A group's partitions by topic id and number; empty for a group without state."""
+        return self._groups.get(group, {})
+
+    def apply(self, record: StateRecord, *, counts: bool) -> None:
+        """Apply the next record of a partition of the topic.
+
+        Args:
+            record: The record.
+            counts: Records that it archives are counted.
+        """
+        group, topic_id, number = record.key
+        self.changed.add(group)
+        partitions = self._groups.setdefault(group, {})
+        if record.ended:
+            partitions.pop((topic_id, number), None)
+            if not partitions:
+                del self._groups[group]
+            return
+        known = partitions.setdefault((topic_id, number), PartitionDeliveries())
+        before = known.batches
+        start = record.start
+        if not record.snapshot:
+            start = known.start if start < 0 else start
+        if counts:
+            known.archived.update(_newly_archived(before, record.batches, known.start))
+        known.batches = combine([] if record.snapshot else before, record.batches, start)
+        known.start = start
+        known.done = record.done
+        if known.done < 0:
+            known.done = known.records(ACKNOWLEDGED) + known.records(ARCHIVED)
+
+
+def _newly_archived(before: list[StateBatch], new: tuple[StateBatch, ...], start: int) -> dict[int, int]:
+    """Records that become archived, by the number of their deliveries.
+
+    Args:
+        before: The states so far.
+        new: Those of the record.
+        start: The start offset so far: what is below was done before.
+    """
+    found: dict[int, int] = {}
+    for batch in new:
+        if batch.state == ARCHIVED and batch.last >= start:
+            fresh = batch.between(start, batch.last)
+            there = sum(
+                old.between(fresh.first, fresh.last).records
+                for old in before
+                if old.state in DONE and old.first <= fresh.last and fresh.first <= old.last
+            )
+            if fresh.records > there:
+                found[batch.deliveries] = found.get(batch.deliveries, 0) + fresh.records - there
+    return found

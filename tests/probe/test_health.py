@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.health import Condition
-from streaming.probe.health import ProbeHealth
+from streaming.probe.run import ProbeHealth
 
 INTERVAL_S = 10.0
 ANOTHER = "probe a-1 makes the rounds of cluster 'c'"

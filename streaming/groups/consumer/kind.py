@@ -12,23 +12,234 @@ minutes. So topics that it matched and that are gone are missed only if the targ
 
 A round asks for topics after it has read its log position. So what only one round shows may be a change that its log
 does not have yet, and nothing is said of it.
+
+A verdict says whether the target is what the broker's assignor gives.
+
+The log has most of the coordinator's inputs: members, subscriptions, the previous target. It lacks the broker's
+release, the assignor if no member requests one, and, since Kafka 4.1, partition counts. So every possible assignor and
+era is tried, with the counts that the target shows, if a round saw them; the assignors assign every partition.
+
+`identical` is certain. A target that nothing fits proves nothing, because the operator may run a custom assignor, so it
+is `unverified`. The order of keys that share a bucket of the coordinator's hash maps is not recorded; as many orders
+are tried as is cheap. A target is `drifted` only if it violates an invariant: a partition with two members, or with a
+member that does not subscribe to its topic. The target of an upgraded classic group was made by no assignor: the
+coordinator copies subscriptions and assignments, which a static member's return may have made inconsistent.
+
+Then the rows of `what_if`: what each of the broker's assignors would have given.
+
+docs/verdicts.md explains the verdicts and their limits. Source of the rules: `GroupMetadataManager` (Kafka 4.x).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from streaming.groups.consumer.verdicts import broken, expected_by, modern_what_if_rows, recompute
-from streaming.groups.context import Context
+from assignors import Assignment, AssignorError, CannotTell, Group, Load, from_topics
+from assignors.brokers import ServerGroup, ServerTopic, assign_on_server, known_server_strategies
+from assignors.measures import bounds_of
+from streaming.groups.context import Context, GroupConfig, of_decision
 from streaming.groups.health.activity import idle_members
 from streaming.groups.kind import FindingAtRound, Ownership, Owning
-from streaming.groups.modern.group import ModernGroup, counts_in, newest_targets, owned_now, subscriptions_of
+from streaming.groups.load.rates import known_load
+from streaming.groups.modern.group import (
+    ModernDecision,
+    ModernGroup,
+    counts_in,
+    holders,
+    newest_targets,
+    owned_now,
+    subscriptions_of,
+)
 from streaming.groups.modern.left_out import left_out
-from streaming.groups.modern.members import ownership_version, topic_names
-from streaming.groups.modern.rules import TypeRules
-from streaming.groups.state import GroupState
+from streaming.groups.modern.members import named, names_at, ownership_version, topic_names
+from streaming.groups.modern.recompute import PREFIX, group_asked, recompute_target, unknown_inputs
+from streaming.groups.modern.rules import TypeRules, before_target, group_of_target
+from streaming.groups.rows import DriftedPartition, WhatIfRow
+from streaming.groups.state import GroupState, counts_from
+from streaming.groups.verdict_inputs import ServerInputs
+from streaming.groups.verdicts import (
+    IDENTICAL,
+    Expected,
+    Judged,
+    Verdict,
+    drifted_between,
+)
+from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows
 from streaming.records import CONSUMER, GroupObservation
+
+ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
+"""First release of each era of the broker's assignors, oldest first (`assignors/brokers/registry.py`)."""
+
+
+def recompute(state: GroupState, decision: ModernDecision, context: Context) -> Verdict | str:
+    """Recompute the target of a consumer group at the round after the decision; text if that is not possible."""
+    asked = _asked_of(state, decision, context.config)
+    if isinstance(asked, str):
+        return asked
+    return recompute_target(decision, asked, known_server_strategies(), ERAS)
+
+
+def _asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -> ServerGroup | str:
+    """The assignor's input for the target of a decision, or the reason why it is unknown.
+
+    Args:
+        state: The group's state, including the topics of the round after the decision.
+        decision: A decision of a consumer group with members.
+        config: Settings.
+    """
+    unknown = unknown_inputs(decision)
+    if unknown is not None:
+        return unknown
+    ids = {name: topic_id for topic_id, name in names_at(state, decision).items()}
+    counts_shown = counts_in(decision.targets.values())
+    topics: dict[str, ServerTopic] = {}
+    for name in sorted({name for listed in decision.different_subscriptions() for name in listed or ()}):
+        known = state.topics.get(name)
+        if name not in ids or known is None:
+            if not config.watches_topic(name):
+                return f"topic {name[:100]!r} is excluded by the filters: its partition count is not known"
+            return f"no round has shown topic {name[:100]!r}: its id is not known"
+        shown = counts_shown.get(ids[name], 0)
+        seen = counts_from(known, decision.record_time - config.metadata_grace_ms)
+        if shown not in seen:
+            counts = ", ".join(map(str, sorted(seen)))
+            return f"its target shows {shown} partitions of topic {name[:100]!r}, rounds have seen {counts}"
+        if shown:
+            topics[name] = ServerTopic(ids[name], shown)
+    return group_asked(decision, topics)
+
+
+def expected_by(state: GroupState, strategy: str, decision: ModernDecision, context: Context) -> Expected | str:
+    """What another of the broker's assignors would have decided, or why nobody can tell."""
+    name = f"{PREFIX}{strategy}"
+    if name not in known_server_strategies():
+        return f"strategy {strategy[:100]!r} is none of the broker's"
+    asked = _asked_of(state, decision, context.config)
+    names = names_at(state, decision)
+    targets = named(decision.targets, names)
+    if isinstance(asked, str) or targets is None:
+        if isinstance(asked, str):
+            return asked
+        return "the topics of its target are not known"
+    inputs = ServerInputs(name, asked, ERAS[-1])
+    try:
+        with of_decision():
+            expected = assign_on_server(name, asked, ERAS[-1])
+    except AssignorError as error:
+        return str(error)[:200]
+    by_name = {member: {names[i]: of for i, of in topics.items()} for member, topics in expected.items()}
+    return Expected(drifted_between(by_name, from_topics(targets)), inputs)
+
+
+def broken(state: GroupState, decision: ModernDecision) -> Iterator[DriftedPartition]:
+    """Partitions with two members, or with one that does not subscribe to their topic."""
+    if not decision.exact:
+        return
+    names = names_at(state, decision)
+    current = decision.group_epoch == decision.epoch and not decision.carried_over
+    sets = {listed: frozenset(listed) for listed in decision.different_subscriptions() if listed is not None}
+    subscriptions: dict[str, frozenset[str] | None] = {}
+    for member_id in decision.subscriptions:
+        listed = decision.topics_of(member_id)
+        subscriptions[member_id] = None if listed is None else sets[listed]
+    for (topic_id, number), members in sorted(holders(decision.targets).items()):
+        topic = names.get(topic_id, topic_id)
+        if len(members) > 1:
+            yield DriftedPartition(topic, number, "doubly_assigned", None, tuple(members))
+        elif current and topic_id in names:
+            subscription = subscriptions.get(members[0])
+            if subscription is not None and topic not in subscription:
+                yield DriftedPartition(topic, number, "not_subscribed", None, tuple(members))
+
+
+_NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()])
+
+
+def modern_what_if_rows(
+    state: GroupState,
+    decision: ModernDecision,
+    judged: Judged,
+    verdict: Verdict,
+    observation: GroupObservation,
+    context: Context,
+    crowded: bool,
+) -> list[WhatIfRow]:
+    """Write the rows of one decision: one for each built-in assignor, and for any other that members request.
+
+    The arguments are those of `classic_what_if_rows`. Share groups, streams groups and empty groups get no rows.
+    """
+    partitions = sum(len(numbers) for target in decision.targets.values() for _, numbers in target)
+
+    def tried(row_of: RowOf) -> list[WhatIfRow] | str:
+        why_not = CROWDED if crowded else too_large(partitions, len(decision.members), context.config)
+        asked = _asked_of(state, decision, context.config) if why_not is None else why_not
+        if isinstance(asked, str):
+            return asked
+        return _rows(state, decision, verdict, asked, row_of)
+
+    return what_if_rows(judged, observation, {name: _asks(name, decision) for name in _names(decision)}, tried)
+
+
+def _names(decision: ModernDecision) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*_NAMES, *decision.assignors)))
+
+
+def _asks(name: str, decision: ModernDecision) -> bool | None:
+    """Whether members request this assignor; None if they request none, or several."""
+    if len(decision.assignors) == 1:
+        return name in decision.assignors
+    return None
+
+
+def _rows(
+    state: GroupState,
+    decision: ModernDecision,
+    verdict: Verdict,
+    asked: ServerGroup,
+    row_of: RowOf,
+) -> list[WhatIfRow] | str:
+    """The rows, or why there are none."""
+    names = names_at(state, decision)
+    group = group_of_target(decision, names)
+    had = before_target(decision)
+    if group is None or had is None:
+        return "the topics of its target are not known, or have no such partitions"
+    target = from_topics(decision.targets)
+    # Keys that share a bucket of the coordinator's maps have the order in which the verdict has found the target.
+    ordered = verdict.inputs.group if isinstance(verdict.inputs, ServerInputs) else asked
+    compared = Compared(group, had, True, bounds_of(group, had), _load(state, group, names))
+    rows = []
+    for name in _names(decision):
+        runs = _asks(name, decision)
+        library = verdict.library
+        answer: Assignment | AssignorError = target
+        if not (runs and verdict.on_running == IDENTICAL):
+            library = f"broker:{ERAS[-1]}" if name in _NAMES else None
+            answer = _answer(name, ordered)
+        rows.append(compared.filled(row_of(name, runs=runs, library=library), answer))
+    return rows
+
+
+def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | None:
+    """As `known_load`, by topic id."""
+    counts = group.partitions_per_topic
+    if not counts.keys() <= names.keys():
+        return None
+    load = known_load(state.load, {names[topic_id]: count for topic_id, count in counts.items()})
+    if load is None:
+        return None
+    return {topic_id: load[names[topic_id]] for topic_id in counts}
+
+
+def _answer(name: str, asked: ServerGroup) -> Assignment | AssignorError:
+    if name not in _NAMES:
+        return CannotTell(f"assignor {name[:100]!r} is not known")
+    try:
+        return assign_on_server(f"{PREFIX}{name}", asked, ERAS[-1])
+    except AssignorError as error:
+        return error
 
 
 def _findings(

@@ -19,7 +19,7 @@ from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.totals import Totals
 from streaming.groups.load.balance import end_member_load, weigh_again, write_member_load
 from streaming.groups.rows import MOST, Finding, GroupHealthRow, for_people, partition_column
-from streaming.groups.share.findings import findings_of_deliveries
+from streaming.groups.share.deliveries import findings_of_deliveries
 from streaming.groups.state import GroupState, LoadState
 from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
 from streaming.records import SHARE, GroupObservation

@@ -13,7 +13,7 @@ from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.lag.totals import Totals
 from streaming.groups.load.rates import end_window, is_doubtful, rates_of, void
 from streaming.groups.rows import split
-from streaming.groups.share.progress import apply_done, first_not_done, not_before
+from streaming.groups.share.deliveries import apply_done, first_not_done, not_before
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, TopicObservation
 

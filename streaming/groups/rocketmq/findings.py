@@ -26,11 +26,10 @@ from typing import Final
 
 from streaming.groups.kind import FindingAtRound, some
 from streaming.groups.rocketmq.allocation import Queue, may_leave_out, may_share
-from streaming.groups.rocketmq.round import RocketMQRound
+from streaming.groups.rocketmq.round import RocketMQRound, Watch
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.verdicts import SETTLED_MS
 from streaming.groups.rocketmq.views import Views, grouped, is_retry
-from streaming.groups.rocketmq.watch import Watch
 from streaming.records import BROADCASTING, NOT_ASKED, OK, POP, TIMEOUT
 from streaming.terminal import counted
 

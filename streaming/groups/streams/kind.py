@@ -1,20 +1,180 @@
-"""Streams groups: their members' tasks are shown as they are, and as the partitions that active tasks read."""
+"""Streams groups: their members' tasks are shown as they are, and as the partitions that active tasks read.
+
+A verdict says whether the target is what the broker's sticky task assignor gives (KIP-1071).
+
+The log has the assignor's inputs: members with their processes, previous tasks, the topology, and since Kafka 4.2 the
+number of standby replicas, which a round asks for where the log is not read; rounds have the partition counts, from
+which the number of tasks follows. Nothing tells the broker's release, so every era is tried that is possible. Since 4.4
+the assignor goes by what members own, and by the offsets of the state on their disks, which they report to the
+coordinator and no record has.
+
+A target that nothing fits is `unverified`: members may have reported such offsets, or the broker may run an assignor of
+its own. It is `drifted` only if it violates an invariant: a task active at two members, a task that the topology does
+not have, or a member with the active and a standby task of one task. While the coordinator finds topics missing, or
+with wrong partition counts, it calls no assignor, and nobody gets a task.
+
+Source of the rules: `GroupMetadataManager`, `streams.TargetAssignmentBuilder` (Kafka 4.1 to 4.4).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
+from assignors import AssignorError
+from assignors.brokers import member_orders
+from assignors.streams import STREAMS_ERAS, StreamsGroup, StreamsMember, Subtopology
+from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
-from streaming.groups.modern.group import ModernDecision, ModernGroup, owned_now
+from streaming.groups.modern.group import DecidedTasks, ModernDecision, ModernGroup, counts_in, holders, owned_now
 from streaming.groups.modern.members import ownership_version
+from streaming.groups.modern.recompute import first_that_gives, unknown_inputs
 from streaming.groups.modern.rules import Names, TypeRules
-from streaming.groups.rows import TopicAssignment
-from streaming.groups.state import GroupState
+from streaming.groups.rows import DriftedPartition, TopicAssignment
+from streaming.groups.state import GroupState, counts_from
 from streaming.groups.streams.findings import find, idle
-from streaming.groups.streams.topology import STABLE, streams_state, subtopologies_of, with_tasks
-from streaming.groups.streams.verdicts import broken, recompute
+from streaming.groups.streams.topology import (
+    STABLE,
+    SubtopologyTopics,
+    each_task,
+    streams_state,
+    subtopologies_of,
+    with_tasks,
+)
+from streaming.groups.verdict_inputs import StreamsInputs
+from streaming.groups.verdicts import NOT_APPLICABLE, Verdict
 from streaming.records import STREAMS, IdPartitions, StreamsTopology
+
+_NOT_RECORDED, _BY_TARGETS, _BY_OWNED = STREAMS_ERAS
+
+# Members that share a hash bucket, in every order: as for consumer groups.
+_MOST_ORDERS = 16
+
+_REPLICAS = "num.standby.replicas"
+
+_DOUBT = "since Kafka 4.4 the assignor also goes by offsets that members report to the coordinator and no record has"
+
+
+def recompute(state: GroupState, decision: ModernDecision, context: Context) -> Verdict | str:
+    """Recompute the target of a streams group at the round after the decision; text if that is not possible."""
+    if decision.tasks is not None and decision.tasks.is_ready is False and not counts_in(decision.targets.values()):
+        return Verdict(NOT_APPLICABLE, "topics of the topology were missing or wrong, so no assignor gave tasks")
+    asked = _asked_of(state, decision, context)
+    if isinstance(asked, str):
+        return asked
+    tasks, parts = asked
+    try:
+        size = f"{sum(part.tasks for part in parts):,} tasks"
+        return first_that_gives(decision, _candidates(decision, tasks, parts), size, _DOUBT)
+    except AssignorError as error:
+        return str(error)[:200]
+
+
+def broken(_state: GroupState, decision: ModernDecision) -> Iterator[DriftedPartition]:
+    """Tasks that no assignor gives in this way."""
+    if not decision.exact or decision.tasks is None:
+        return
+    active = holders(decision.targets)
+    for (part, number), members in sorted(active.items()):
+        if len(members) > 1:
+            yield DriftedPartition(part, number, "doubly_assigned", None, tuple(members))
+    every = {task: members for task, members in active.items() if len(members) == 1}
+    for targets in (decision.tasks.standby, decision.tasks.warmup):
+        for member_id, target in targets.items():
+            for task in each_task(target):
+                if member_id in active.get(task, ()):
+                    yield DriftedPartition(*task, "standby_beside_active", None, (member_id,))
+                every.setdefault(task, [member_id])
+    known = subtopologies_of(decision.topology)
+    for (part, number), members in sorted(every.items()):
+        if known and part not in known:
+            yield DriftedPartition(part, number, "not_in_topology", None, tuple(members))
+
+
+_Asked = tuple[DecidedTasks, tuple[Subtopology, ...]]
+
+
+def _asked_of(state: GroupState, decision: ModernDecision, context: Context) -> _Asked | str:
+    """What is known of the assignor's input for the target of a decision, or why not enough is."""
+    tasks, parts, unknown = decision.tasks, subtopologies_of(decision.topology), unknown_inputs(decision)
+    if unknown is not None:
+        return unknown
+    if tasks is None:
+        return "an earlier release has not kept the group's standby tasks"
+    if tasks.is_ready is False:
+        return "topics of the topology were missing or wrong, and members have tasks"
+    if not parts:
+        return "the log lacks the record of the topology"
+    if not tasks.settings and any(part.stateful is not False for part in parts.values()):
+        if decision.log_partition < 0:
+            return "the right DescribeConfigs on the group is missing, so how many standby replicas it has is not known"
+        return "Kafka 4.1 does not record how many standby replicas the group has"
+    shown = counts_in(decision.targets.values())
+    found = []
+    for name, part in parts.items():
+        told = _tasks_told(state, name, part, shown.get(name, 0), decision, context)
+        if isinstance(told, str):
+            return told
+        found.append(Subtopology(name, told, bool(part.stateful)))
+    return tasks, tuple(found)
+
+
+def _tasks_told(
+    state: GroupState, name: str, part: SubtopologyTopics, shown: int, decision: ModernDecision, context: Context
+) -> int | str:
+    """How many tasks a subtopology has, if rounds confirm what its target shows; else why that is not known."""
+    if part.regexes:
+        return f"subtopology {name[:100]} reads topics by a regular expression, which the log does not resolve"
+    if part.stateful is None:
+        return "the topology was read by a release that did not keep its stores"
+    seen = {0}
+    for topic in part.read:
+        known = state.topics.get(topic)
+        if known is None:
+            if not context.config.watches_topic(topic):
+                return f"topic {topic[:100]!r} is excluded by the filters: its partition count is not known"
+            return f"no round has shown topic {topic[:100]!r}: its partition count is not known"
+        counts = counts_from(known, decision.record_time - context.config.metadata_grace_ms)
+        seen = {max(one, other) for one in seen for other in counts}
+    if shown not in seen:
+        listed = ", ".join(map(str, sorted(seen)))
+        return f"its target shows {shown} tasks of subtopology {name[:100]}, rounds have seen {listed} partitions"
+    return shown
+
+
+def _candidates(
+    decision: ModernDecision, tasks: DecidedTasks, parts: tuple[Subtopology, ...]
+) -> Iterator[StreamsInputs]:
+    """What the assignor may have been given, members that share a hash bucket in every order, as far as is cheap."""
+    old = {new: before for before, new in decision.replaced}
+    replicas = tasks.settings.get(_REPLICAS, "0")
+    for release in _eras(decision, tasks):
+        had, spare = decision.before or {}, tasks.before or {}
+        if release == _BY_OWNED:
+            had = {name: active for name, (active, _) in tasks.owned.items()}
+            spare = {name: standby for name, (_, standby) in tasks.owned.items()}
+        members = {}
+        for member in decision.members:
+            was = old.get(member.member_id, member.member_id)
+            members[member.member_id] = StreamsMember(
+                member.member_id, member.process_id or "", had.get(was, ()), spare.get(was, ())
+            )
+        group = StreamsGroup(tuple(members.values()), parts, int(replicas) if replicas.isdecimal() else 0)
+        yield StreamsInputs(group, release)
+        for order in member_orders(members, _MOST_ORDERS):
+            turned = tuple([members[name] for name in order])
+            if turned != group.members:
+                yield StreamsInputs(replace(group, members=turned), release)
+
+
+def _eras(decision: ModernDecision, tasks: DecidedTasks) -> tuple[str, ...]:
+    """The eras whose brokers may have made the decision: which are left follows from what they write into the log."""
+    if decision.log_partition < 0:
+        return _BY_TARGETS, _BY_OWNED, _NOT_RECORDED
+    if tasks.settings:
+        return _BY_TARGETS, _BY_OWNED
+    return (_NOT_RECORDED,)
 
 
 def _named_target(

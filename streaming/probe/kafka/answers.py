@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
-from streaming.offsets_log import Rejected, decode_subscription
+import msgspec
+
+from streaming.offsets_log import Rejected, decode_subscription, printed, seen_member
 from streaming.probe.kafka.followed import Committed
 from streaming.probe.kafka.look import EMPTY, STABLE, Description, ListedGroup
 from streaming.probe.kafka.requests import OffsetKind, Refused, TopicMetadata
-from streaming.probe.kafka.seen import (
-    SeenGroup,
-    classic_membership,
-    consumer_membership,
-    share_membership,
-    streams_membership,
+from streaming.probe.kafka.seen import MOST_TOLD, GroupMembers, SeenGroup
+from streaming.records import (
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    IdPartitions,
+    SeenClassic,
+    SeenMember,
+    SeenModern,
+    SeenSubtopology,
+    SeenTasks,
+    SeenTopology,
+    TopicObservation,
+    TopicRetention,
+    pack_offsets,
 )
-from streaming.records import SHARE, TopicObservation, TopicRetention, pack_offsets
-
-_CONSUMER = "consumer"
-_STREAMS = "streams"
 
 # In these states the answer has the subscriptions of all members.
 _STATES_WITH_SUBSCRIPTIONS = (STABLE, EMPTY)
@@ -50,8 +58,8 @@ def classic_description(answer: Any, *, tells: bool) -> Description:
         tells: With the members, for a round that does not read the log.
     """
     # Before they are Stable, members have no assignment, and coordinators do not tell their subscriptions.
-    membership = classic_membership(answer) if tells and answer.group_state == STABLE else None
-    if answer.protocol_type not in (_CONSUMER, ""):
+    membership = _classic_membership(answer) if tells and answer.group_state == STABLE else None
+    if answer.protocol_type not in (CONSUMER, ""):
         # Connect, schema registries: their members' metadata are not subscriptions.
         return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True, membership=membership)
     subscribed: set[str] = set()
@@ -66,49 +74,176 @@ def classic_description(answer: Any, *, tells: bool) -> Description:
     return Description(answer.group_state, answer.protocol_type, frozenset(subscribed), complete, membership)
 
 
-def consumer_description(answer: Any, *, tells: bool) -> Description:
-    """A group of the consumer protocol (KIP-848), from its part of a ConsumerGroupDescribe response; args as above."""
-    # In this protocol the subscriptions are reported in every state. The broker resolves a regular expression: the
-    # topics it found are those of the assignments.
-    subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
-    for member in answer.members:
-        if member.subscribed_topic_regex:
-            subscribed.update(of_topic.topic_name for of_topic in member.assignment.topic_partitions)
-            subscribed.update(of_topic.topic_name for of_topic in member.target_assignment.topic_partitions)
-    membership = consumer_membership(answer) if tells else None
-    return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True, membership=membership)
-
-
-def share_description(answer: Any, *, tells: bool) -> Description:
-    """A share group (KIP-932), from its part of a ShareGroupDescribe response; args as above."""
-    subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
-    membership = share_membership(answer) if tells else None
-    return Description(answer.group_state, SHARE, frozenset(subscribed), complete=True, membership=membership)
-
-
-def streams_description(answer: Any, settings: Mapping[str, str] | None, *, tells: bool) -> Description:
-    """A streams group (KIP-1071), from its part of a StreamsGroupDescribe response.
-
-    Its internal topics count as well: whether they exist, and with how many partitions, decides whether it gets tasks.
+def assigned_description(
+    answer: Any, group_type: str, settings: Mapping[str, str] | None = None, *, tells: bool
+) -> Description:
+    """A group that the broker assigns, from its part of the response that describes groups of its type.
 
     Args:
         answer: kafka-python's `DescribedGroup`.
-        settings: The settings that its assignor goes by; None where they are not known.
+        group_type: `CONSUMER`, `SHARE` or `STREAMS`.
+        settings: The settings that the assignor of a streams group goes by; None where they are not known.
         tells: With the members, for a round that does not read the log.
     """
-    # The broker resolves regular expressions once the topology is ready; before, it has no subtopologies to tell.
-    parts = answer.topology.subtopologies if answer.topology is not None else None
-    topics = {
-        topic
-        for part in parts or ()
-        for topic in (
-            *part.source_topics,
-            *(of.name for of in (*part.repartition_source_topics, *part.state_changelog_topics)),
+    complete = True
+    if group_type == STREAMS:
+        # The broker resolves regular expressions once the topology is ready; before, it has no subtopologies to tell.
+        complete = answer.topology is not None and answer.topology.subtopologies is not None
+        topics = {topic for part in _subtopologies(answer.topology) for topic in _topics_of(part)}
+    else:
+        # In these protocols the subscriptions are reported in every state. The broker resolves a regular expression:
+        # the topics it found are those of the assignments.
+        topics = {topic for member in answer.members for topic in member.subscribed_topic_names}
+        topics |= {
+            of_topic.topic_name
+            for member in answer.members
+            if group_type == CONSUMER and member.subscribed_topic_regex
+            for assignment in (member.assignment, member.target_assignment)
+            for of_topic in assignment.topic_partitions
+        }
+    membership = _assigned_membership(answer, group_type, settings) if tells else None
+    return Description(answer.group_state, group_type, frozenset(topics), complete, membership)
+
+
+def _topics_of(part: SeenSubtopology) -> Iterator[str]:
+    """All topics, internal ones as well: that they exist, with how many partitions, decides whether there are tasks."""
+    yield from part.sources
+    yield from (topic for topic, _ in (*part.repartitions, *part.changelogs))
+
+
+_RawMember = tuple[str, str | None, str, str, bytes, bytes]
+"""Member id, instance id, client id, host, bytes of subscription and assignment: what `seen_member` decodes."""
+
+
+def _classic_membership(answer: Any) -> GroupMembers:
+    """Members of a group in the state Stable, from an answer to DescribeGroups."""
+    members = tuple(
+        (
+            member.member_id,
+            member.group_instance_id,
+            member.client_id or "",
+            member.client_host or "",
+            bytes(member.member_metadata or b""),
+            bytes(member.member_assignment or b""),
         )
-    }
-    membership = streams_membership(answer, settings) if tells else None
-    return Description(
-        answer.group_state, _STREAMS, frozenset(topics), complete=parts is not None, membership=membership
+        for member in answer.members
+    )
+    kind, protocol = answer.protocol_type, answer.protocol_data or ""
+    return GroupMembers(hash((kind, protocol, members)), partial(_read_classic, kind, protocol, members))
+
+
+def _read_classic(kind: str, protocol: str, members: tuple[_RawMember, ...]) -> SeenClassic:
+    if sum(len(subscription) + len(assignment) for *_, subscription, assignment in members) > MOST_TOLD:
+        return SeenClassic(kind, protocol, (), more=len(members))
+    told = tuple([seen_member(*one, protocol_type=kind, protocol=protocol) for one in members])
+    return SeenClassic(kind, protocol, told)
+
+
+_MEMBER_TYPES: Final = {0: True, 1: False}
+"""`MemberType` of ConsumerGroupDescribe: 0 for the classic protocol, 1 for the consumer protocol, -1 unknown."""
+
+
+def _assigned_membership(answer: Any, group_type: str, settings: Mapping[str, str] | None) -> GroupMembers:
+    """Members of a group that the broker assigns; of a streams group with its topology and its settings."""
+    topology = None
+    if group_type == STREAMS:
+        topology = SeenTopology(
+            epoch=answer.topology.epoch if answer.topology is not None else -1,
+            ready=answer.group_state != _NOT_READY,
+            subtopologies=_subtopologies(answer.topology),
+            settings=dict(settings) if settings is not None else None,
+        )
+    assignor = "" if group_type == STREAMS else answer.assignor_name
+    members = tuple([_MEMBERS[group_type](member) for member in answer.members])
+    seen = SeenModern(answer.group_epoch, answer.assignment_epoch, assignor, members, topology=topology)
+    return GroupMembers(hash(msgspec.msgpack.encode(seen)), lambda: seen)
+
+
+_NOT_READY: Final = "NotReady"
+"""State of a streams group whose topology lacks topics, or has some with wrong partition counts."""
+
+
+def _member(member: Any, **others: Any) -> SeenMember:
+    """A member by what the brokers' answers say of each type, and by what its own type has."""
+    return SeenMember(
+        member_id=member.member_id,
+        epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack=member.rack_id,
+        **{"instance_id": None, "topics": (), "regex": None, "target": (), "classic": None} | others,
+    )
+
+
+def _consumer_member(member: Any) -> SeenMember:
+    return _member(
+        member,
+        instance_id=member.instance_id,
+        topics=tuple(member.subscribed_topic_names),
+        regex=member.subscribed_topic_regex or None,
+        owned=_partitions(member.assignment),
+        target=_partitions(member.target_assignment),
+        classic=_MEMBER_TYPES.get(member.member_type),
+    )
+
+
+def _share_member(member: Any) -> SeenMember:
+    """There are no static members, and coordinators tell no targets."""
+    return _member(member, topics=tuple(sorted(member.subscribed_topic_names)), owned=_partitions(member.assignment))
+
+
+def _streams_member(member: Any) -> SeenMember:
+    tags, endpoint = {tag.key: tag.value for tag in member.client_tags}, member.user_endpoint
+    return _member(
+        member,
+        instance_id=member.instance_id,
+        owned=_tasks(member.assignment.active_tasks),
+        target=_tasks(member.target_assignment.active_tasks),
+        classic=member.is_classic,
+        tasks=SeenTasks(
+            process_id=member.process_id,
+            topology_epoch=member.topology_epoch,
+            standby=_tasks(member.assignment.standby_tasks),
+            warmup=_tasks(member.assignment.warmup_tasks),
+            target_standby=_tasks(member.target_assignment.standby_tasks),
+            target_warmup=_tasks(member.target_assignment.warmup_tasks),
+            client_tags=tags,
+            endpoint=(endpoint.host, endpoint.port) if endpoint is not None else None,
+        ),
+    )
+
+
+_MEMBERS: Final = {CONSUMER: _consumer_member, SHARE: _share_member, STREAMS: _streams_member}
+
+
+def _subtopologies(topology: Any) -> tuple[SeenSubtopology, ...]:
+    # Without a source topic yet, a topology has none.
+    parts = topology.subtopologies if topology is not None else None
+    return tuple(
+        [
+            SeenSubtopology(
+                part.subtopology_id,
+                tuple(part.source_topics),
+                tuple([(topic.name, topic.partitions) for topic in part.repartition_source_topics]),
+                tuple([(topic.name, topic.partitions) for topic in part.state_changelog_topics]),
+                tuple(part.repartition_sink_topics),
+            )
+            for part in parts or ()
+        ]
+    )
+
+
+def _tasks(tasks: Any) -> IdPartitions:
+    return tuple(sorted((of.subtopology_id, tuple(sorted(of.partitions))) for of in tasks))
+
+
+def _partitions(assignment: Any) -> IdPartitions:
+    # A coordinator promises no order; the same assignment should look the same.
+    return tuple(
+        sorted(
+            (printed(of_topic.topic_id.bytes) or "", tuple(sorted(of_topic.partitions)))
+            for of_topic in assignment.topic_partitions
+        )
     )
 
 

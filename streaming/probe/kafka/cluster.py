@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
+from kafka.protocol.admin import DescribeGroupsRequest
 
 from streaming.config import Filters
 from streaming.lifecycle import room_log
@@ -20,12 +21,10 @@ from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka.answers import (
+    assigned_description,
     classic_description,
-    consumer_description,
     leaders_of,
     seen_groups,
-    share_description,
-    streams_description,
     topic_of,
 )
 from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopics, TopicTurns
@@ -34,6 +33,11 @@ from streaming.probe.kafka.followed import Committed, FollowedGroups, LogState, 
 from streaming.probe.kafka.holds import BlockedPartition, BlockingProducer, lasting, with_holders
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory, topics_of_groups
+from streaming.probe.kafka.messages import (
+    ConsumerGroupDescribeRequest,
+    ShareGroupDescribeRequest,
+    StreamsGroupDescribeRequest,
+)
 from streaming.probe.kafka.requests import (
     GroupRequests,
     Metadata,
@@ -58,6 +62,14 @@ _DEAD = "Dead"
 
 # The group types that DescribeGroups answers for; None comes from a broker that knows one type only.
 _CLASSIC_TYPES = ("classic", None)
+
+_DESCRIBED_BY: Final = {
+    _CLASSIC_TYPES: DescribeGroupsRequest,
+    (CONSUMER,): ConsumerGroupDescribeRequest,
+    (STREAMS,): StreamsGroupDescribeRequest,
+    (SHARE,): ShareGroupDescribeRequest,
+}
+"""Requests by the group types that they answer for."""
 
 _V = TypeVar("_V")
 
@@ -446,7 +458,7 @@ class KafkaCluster:
             losing the right to see a group does not make it deleted.
         """
         coordinators = self._coordinators(missing, log, deadline)
-        answers = self._ask_groups.describe_groups(coordinators, deadline)
+        answers = self._ask_groups.describe(DescribeGroupsRequest, coordinators, deadline)
         self._warn_of_refused("Describe on Group", answers)
         hidden = [
             ListedGroup(name, coordinators[name], None, None, None)
@@ -472,20 +484,16 @@ class KafkaCluster:
         asked = [group for group in with_members if group.group not in found]
         settings = self._streams_settings_of([one.group for one in asked if one.group_type == STREAMS], deadline)
 
-        def of_streams(answer: Any, *, tells: bool) -> Description:
-            return streams_description(answer, settings.get(answer.group_id), tells=tells)
-
+        tells = not self.reads_log
         answers: dict[str, Any] = {}
-        requests: list[tuple[Collection[str | None], Callable[..., dict[str, Any]], Callable[..., Description]]] = [
-            (_CLASSIC_TYPES, self._ask_groups.describe_groups, classic_description),
-            ((CONSUMER,), self._ask_groups.describe_consumer_groups, consumer_description),
-            ((STREAMS,), self._ask_groups.describe_streams_groups, of_streams),
-            ((SHARE,), self._ask_groups.describe_share_groups, share_description),
-        ]
-        for types, ask, description in requests:
-            told = ask({one.group: one.node for one in asked if one.group_type in types}, deadline)
+        for types, request in _DESCRIBED_BY.items():
+            told = self._ask_groups.describe(
+                request, {one.group: one.node for one in asked if one.group_type in types}, deadline
+            )
             found |= {
-                name: description(answer, tells=not self.reads_log)
+                name: classic_description(answer, tells=tells)
+                if types == _CLASSIC_TYPES
+                else assigned_description(answer, types[0] or "", settings.get(name), tells=tells)
                 for name, answer in told.items()
                 if not isinstance(answer, Refused)
             }

@@ -11,23 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from streaming.offsets_log import printed, seen_member
 from streaming.records import (
     ADMIN,
-    IdPartitions,
     Seen,
     SeenClassic,
     SeenCommits,
-    SeenMember,
     SeenModern,
-    SeenSubtopology,
-    SeenTasks,
-    SeenTopology,
 )
 
 MOST_TOLD: Final = 4 * 1024 * 1024
@@ -180,154 +173,3 @@ def _commits(
     for (topic, partition), offset in sorted(news.items()):
         by_topic.setdefault(topic, []).append((partition, offset))
     return SeenCommits(all_of_them, {topic: tuple(of_topic) for topic, of_topic in by_topic.items()}), after
-
-
-_RawMember = tuple[str, str | None, str, str, bytes, bytes]
-"""Member id, instance id, client id, host, bytes of subscription and assignment: what `seen_member` decodes."""
-
-
-def classic_membership(answer: Any) -> GroupMembers:
-    """Members of a group in the state Stable, from an answer to DescribeGroups."""
-    members = tuple(
-        (
-            member.member_id,
-            member.group_instance_id,
-            member.client_id or "",
-            member.client_host or "",
-            bytes(member.member_metadata or b""),
-            bytes(member.member_assignment or b""),
-        )
-        for member in answer.members
-    )
-    kind, protocol = answer.protocol_type, answer.protocol_data or ""
-    return GroupMembers(hash((kind, protocol, members)), partial(_read_classic, kind, protocol, members))
-
-
-def _read_classic(kind: str, protocol: str, members: tuple[_RawMember, ...]) -> SeenClassic:
-    if sum(len(subscription) + len(assignment) for *_, subscription, assignment in members) > MOST_TOLD:
-        return SeenClassic(kind, protocol, (), more=len(members))
-    told = tuple([seen_member(*one, protocol_type=kind, protocol=protocol) for one in members])
-    return SeenClassic(kind, protocol, told)
-
-
-_MEMBER_TYPES: Final = {0: True, 1: False}
-"""`MemberType` of ConsumerGroupDescribe: 0 for the classic protocol, 1 for the consumer protocol, -1 unknown."""
-
-
-def _member(member: Any, **others: Any) -> SeenMember:
-    """A member by what the brokers' answers say of each type, and by what its own type has."""
-    return SeenMember(
-        member_id=member.member_id,
-        epoch=member.member_epoch,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rack=member.rack_id,
-        **others,
-    )
-
-
-def consumer_membership(answer: Any) -> GroupMembers:
-    """Members of a group, from an answer to ConsumerGroupDescribe."""
-    members = [
-        _member(
-            member,
-            instance_id=member.instance_id,
-            topics=tuple(member.subscribed_topic_names),
-            regex=member.subscribed_topic_regex or None,
-            owned=_partitions(member.assignment),
-            target=_partitions(member.target_assignment),
-            classic=_MEMBER_TYPES.get(member.member_type),
-        )
-        for member in answer.members
-    ]
-    seen = SeenModern(answer.group_epoch, answer.assignment_epoch, answer.assignor_name, tuple(members))
-    return GroupMembers(hash(seen), lambda: seen)
-
-
-def share_membership(answer: Any) -> GroupMembers:
-    """Members of a group, from an answer to ShareGroupDescribe, which has no targets and no static members."""
-    members = [
-        _member(
-            member,
-            instance_id=None,
-            topics=tuple(sorted(member.subscribed_topic_names)),
-            regex=None,
-            owned=_partitions(member.assignment),
-            target=(),
-            classic=None,
-        )
-        for member in answer.members
-    ]
-    seen = SeenModern(answer.group_epoch, answer.assignment_epoch, answer.assignor_name, tuple(members))
-    return GroupMembers(hash(seen), lambda: seen)
-
-
-def streams_membership(answer: Any, settings: Mapping[str, str] | None) -> GroupMembers:
-    """Members of a group with its topology, from an answer to StreamsGroupDescribe, and the group's settings."""
-    members = tuple([_streams_member(member) for member in answer.members])
-    topology = SeenTopology(
-        epoch=answer.topology.epoch if answer.topology is not None else -1,
-        ready=answer.group_state != _NOT_READY,
-        subtopologies=_subtopologies(answer.topology),
-        settings=dict(settings) if settings is not None else None,
-    )
-    seen = SeenModern(answer.group_epoch, answer.assignment_epoch, "", members, topology=topology)
-    return GroupMembers(hash(msgspec.msgpack.encode(seen)), lambda: seen)
-
-
-_NOT_READY: Final = "NotReady"
-"""State of a streams group whose topology lacks topics, or has some with wrong partition counts."""
-
-
-def _streams_member(member: Any) -> SeenMember:
-    tags, endpoint = {tag.key: tag.value for tag in member.client_tags}, member.user_endpoint
-    return _member(
-        member,
-        instance_id=member.instance_id,
-        topics=(),
-        regex=None,
-        owned=_tasks(member.assignment.active_tasks),
-        target=_tasks(member.target_assignment.active_tasks),
-        classic=member.is_classic,
-        tasks=SeenTasks(
-            process_id=member.process_id,
-            topology_epoch=member.topology_epoch,
-            standby=_tasks(member.assignment.standby_tasks),
-            warmup=_tasks(member.assignment.warmup_tasks),
-            target_standby=_tasks(member.target_assignment.standby_tasks),
-            target_warmup=_tasks(member.target_assignment.warmup_tasks),
-            client_tags=tags,
-            endpoint=(endpoint.host, endpoint.port) if endpoint is not None else None,
-        ),
-    )
-
-
-def _subtopologies(topology: Any) -> tuple[SeenSubtopology, ...]:
-    # Without a source topic yet, a topology has none.
-    parts = topology.subtopologies if topology is not None else None
-    return tuple(
-        [
-            SeenSubtopology(
-                part.subtopology_id,
-                tuple(part.source_topics),
-                tuple([(topic.name, topic.partitions) for topic in part.repartition_source_topics]),
-                tuple([(topic.name, topic.partitions) for topic in part.state_changelog_topics]),
-                tuple(part.repartition_sink_topics),
-            )
-            for part in parts or ()
-        ]
-    )
-
-
-def _tasks(tasks: Any) -> IdPartitions:
-    return tuple(sorted((of.subtopology_id, tuple(sorted(of.partitions))) for of in tasks))
-
-
-def _partitions(assignment: Any) -> IdPartitions:
-    # A coordinator promises no order; the same assignment should look the same.
-    return tuple(
-        sorted(
-            (printed(of_topic.topic_id.bytes) or "", tuple(sorted(of_topic.partitions)))
-            for of_topic in assignment.topic_partitions
-        )
-    )

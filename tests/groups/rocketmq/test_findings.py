@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from streaming.groups.rocketmq.round import Watch
 from streaming.groups.rocketmq.state import Watched
-from streaming.groups.rocketmq.watch import Watch
 from streaming.records import (
     BROADCASTING,
     POP,

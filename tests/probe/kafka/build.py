@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 from streaming.config import Filters
 from streaming.events import GroupEvent
@@ -11,6 +12,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
+from streaming.probe.kafka.messages import ShareGroupDescribeRequest
 from streaming.probe.kafka.observe import round_events
 from streaming.probe.kafka.requests import Metadata, TopicMetadata
 from streaming.records import TopicObservation, TopicRetention, pack_offsets
@@ -72,17 +74,10 @@ class Answers:
         self.asked.append(list(brokers))
         return self._lists.pop(0)
 
-    def describe_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
-        return self._describe(groups) if groups else {}
-
-    def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
-        return {}
-
-    def describe_share_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
-        member = SimpleNamespace(subscribed_topic_names=["orders"])
-        return {group: SimpleNamespace(group_state="Stable", members=[member]) for group in groups}
-
-    def describe_streams_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+    def describe(self, request: Any, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        if request is ShareGroupDescribeRequest:
+            member = SimpleNamespace(subscribed_topic_names=["orders"])
+            return {group: SimpleNamespace(group_state="Stable", members=[member]) for group in groups}
         return self._describe(groups) if groups else {}
 
     def committed(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
+from kafka.protocol.admin import DescribeGroupsRequest
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.offsets_log import partition_for
@@ -71,12 +72,12 @@ def test_a_broker_does_not_speak_for_groups_of_another(cluster: Cluster) -> None
     [log] = cluster.admin.describe_topics(["__consumer_offsets"])
     leader = next(p["leader_id"] for p in log["partitions"] if p["partition_index"] == partition_for(group, 8))
     requests = GroupRequests(Connections(cluster.admin))
-    assert requests.describe_groups({group: leader}, Deadline.after(30))[group] is not Refused.UNKNOWN
+    assert requests.describe(DescribeGroupsRequest, {group: leader}, Deadline.after(30))[group] is not Refused.UNKNOWN
     # The check for gone groups relies on this error for groups that have only moved: see KafkaCluster._missed.
     for unknown in (group, f"{group}-not-there"):
         other = 3 - leader if unknown == group else _not_leading(log, unknown)
         with pytest.raises(RoundAbandonedError, match="NotCoordinatorError"):
-            requests.describe_groups({unknown: other}, Deadline.after(30))
+            requests.describe(DescribeGroupsRequest, {unknown: other}, Deadline.after(30))
 
 
 def _not_leading(log: dict[str, Any], group: str) -> int:

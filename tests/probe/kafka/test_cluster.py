@@ -114,9 +114,11 @@ def test_what_members_tell_becomes_topics(make_cluster: MakeCluster, described: 
 
 def test_a_streams_group_has_all_topics_of_its_topology_internal_ones_too(make_cluster: MakeCluster) -> None:
     part = {
+        "subtopology_id": "0",
         "source_topics": ["orders"],
-        "repartition_source_topics": [SimpleNamespace(name="counted")],
-        "state_changelog_topics": [SimpleNamespace(name="store")],
+        "repartition_source_topics": [SimpleNamespace(name="counted", partitions=0)],
+        "repartition_sink_topics": [],
+        "state_changelog_topics": [SimpleNamespace(name="store", partitions=0)],
     }
     topology = SimpleNamespace(epoch=0, subtopologies=[SimpleNamespace(**part)])
     described = SimpleNamespace(group_id="g", group_state="NotReady", topology=topology, members=[])
@@ -138,7 +140,7 @@ def test_without_the_log_a_share_group_s_members_are_told_with_what_they_have(ma
         group_state="Stable", group_epoch=3, assignment_epoch=3, assignor_name="simple", members=[member]
     )
     answers = Answers([[ListedGroup("g", 2, "Stable", "share", "share")]], answered)
-    answers.describe_share_groups = lambda groups, _: dict.fromkeys(groups, described)  # type: ignore[method-assign]
+    answers.describe = lambda _, groups, __: dict.fromkeys(groups, described)  # type: ignore[method-assign]
     cluster = make_cluster(answers, reads_log=False)
     look = cluster.observe_groups(HIDDEN, LogPositions((), ()), Memory(), 0, SOON)
     owned = (("AAAAAAAAAAEAAAAAAAAAAg", (0, 1)),)

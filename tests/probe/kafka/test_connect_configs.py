@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from streaming.probe.kafka.connect_configs import ConnectConfigs
+from streaming.probe.kafka.connect_groups import ConnectConfigs
 from streaming.records import Connector
 from tests.oracle.java_connect import RELEASES, Connect, Fields
 

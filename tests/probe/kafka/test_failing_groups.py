@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import KafkaConnectionError
+from kafka.protocol.admin import DescribeGroupsRequest
 
 from streaming.config import Filters
 from streaming.events import GroupEvent
@@ -22,6 +23,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
 from streaming.probe.kafka.look import GroupsSeen, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
+from streaming.probe.kafka.messages import StreamsGroupDescribeRequest
 from streaming.probe.kafka.observe import round_events, seen_round
 from streaming.probe.kafka.requests import GroupRequests, Refused
 from streaming.records import ADMIN, Seen, SeenCommits
@@ -59,10 +61,10 @@ def names(request: Any) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("code", [UNKNOWN_SERVER_ERROR, None])
-@pytest.mark.parametrize("kind", ["groups", "consumer_groups", "share_groups", "streams_groups"])
-def test_a_group_that_cannot_be_described_costs_no_other_group_its_answer(kind: str, code: int | None) -> None:
+@pytest.mark.parametrize("request_", [DescribeGroupsRequest, StreamsGroupDescribeRequest])
+def test_a_group_that_cannot_be_described_costs_no_other_group_its_answer(request_: Any, code: int | None) -> None:
     brokers = Brokers("g7", code)
-    told = getattr(GroupRequests(brokers), f"describe_{kind}")(NODES, SOON)
+    told = GroupRequests(brokers).describe(request_, NODES, SOON)
     assert {name for name, answer in told.items() if answer is Refused.FAILED} == {"g7"}
     assert {answer.group_id for answer in told.values() if answer is not Refused.FAILED} == NODES.keys() - {"g7"}
     # 115 groups a broker; then the 100 of the failed request, the 25, the 6, each in smaller parts.
@@ -98,7 +100,7 @@ def test_a_broker_that_hangs_up_at_one_request_answers_the_others() -> None:
 
 def test_a_coordinator_that_is_loading_still_abandons_the_round() -> None:
     with pytest.raises(RoundAbandonedError, match="CoordinatorLoadInProgressError"):
-        GroupRequests(Brokers("g7", COORDINATOR_LOADING)).describe_streams_groups(NODES, SOON)
+        GroupRequests(Brokers("g7", COORDINATOR_LOADING)).describe(DescribeGroupsRequest, NODES, SOON)
 
 
 def observe(cluster: KafkaCluster, log: OffsetsLogView = LOG, memory: Memory | None = None) -> Any:

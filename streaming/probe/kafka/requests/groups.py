@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
@@ -14,12 +13,7 @@ from streaming.offsets_log import printed
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.look import ListedGroup
-from streaming.probe.kafka.messages import (
-    ConsumerGroupDescribeRequest,
-    DescribeShareGroupOffsetsRequest,
-    ShareGroupDescribeRequest,
-    StreamsGroupDescribeRequest,
-)
+from streaming.probe.kafka.messages import DescribeShareGroupOffsetsRequest
 from streaming.probe.kafka.requests.topics import GROUP_FORBIDDEN, OK, Refused, demand, refusal_of_group
 from streaming.records import START_NOT_TOLD
 
@@ -92,49 +86,26 @@ class GroupRequests:
             )
         return groups
 
-    def describe_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, DescribedGroup | Refused]:
-        """Ask coordinators for groups of the classic protocol.
+    def describe(
+        self, request: Any, groups: Mapping[str, int], deadline: Deadline
+    ) -> dict[str, DescribedGroup | Refused]:
+        """Ask coordinators for groups.
 
         Args:
+            request: Class of the request: `DescribeGroupsRequest` for the classic protocol, or one of `messages` for a
+                type that the broker assigns (KIP-848, KIP-932, KIP-1071).
             groups: Coordinator (node id) per group.
             deadline: When the round has to be done.
 
         Returns:
-            Kafka's `DescribedGroup` per group, or why there is none; `Refused.UNKNOWN` also for a group of another
-            type, and `Refused.FAILED` for one by which the coordinator fails.
+            Kafka's `DescribedGroup` per group, or why there is none; `Refused.FORBIDDEN` also for a group with a topic
+            that we may not describe (Kafka 4), `Refused.UNKNOWN` also for a group of another type, or where brokers do
+            not know the request, and `Refused.FAILED` for one by which the coordinator fails.
 
         Raises:
             RoundAbandonedError: A coordinator did not answer in time, or has moved.
         """
-        return self._described_by(DescribeGroupsRequest, groups, deadline)
-
-    def describe_consumer_groups(
-        self, groups: Mapping[str, int], deadline: Deadline
-    ) -> dict[str, DescribedGroup | Refused]:
-        """Ask coordinators for groups of the consumer protocol (KIP-848); as `describe_groups`.
-
-        Kafka 4 refuses to describe a group with a topic that we may not describe: `Refused.FORBIDDEN` too.
-        """
-        return self._described_by(ConsumerGroupDescribeRequest, groups, deadline)
-
-    def describe_share_groups(
-        self, groups: Mapping[str, int], deadline: Deadline
-    ) -> dict[str, DescribedGroup | Refused]:
-        """Ask coordinators for share groups (KIP-932); as `describe_consumer_groups`."""
-        return self._described_by(ShareGroupDescribeRequest, groups, deadline)
-
-    def describe_streams_groups(
-        self, groups: Mapping[str, int], deadline: Deadline
-    ) -> dict[str, DescribedGroup | Refused]:
-        """Ask coordinators for streams groups (KIP-1071); as `describe_consumer_groups`."""
-        return self._described_by(StreamsGroupDescribeRequest, groups, deadline)
-
-    def _described_by(
-        self, request: Any, groups: Mapping[str, int], deadline: Deadline
-    ) -> dict[str, DescribedGroup | Refused]:
-        if not groups:
-            return {}
-        if not self._connections.knows(request):
+        if groups and not self._connections.knows(request):
             return dict.fromkeys(groups, Refused.UNKNOWN)
         field = "groups" if request is DescribeGroupsRequest else "group_ids"
         found: dict[str, DescribedGroup | Refused] = {}
@@ -174,7 +145,7 @@ class GroupRequests:
         else:
             work = [
                 (None, FindCoordinatorRequest(coordinator_keys=chunk, key_type=0, min_version=4))
-                for chunk in _chunks(groups)
+                for _, chunk in chunks_by_node(dict.fromkeys(groups), GROUPS_PER_REQUEST)
             ]
             told = self._connections.ask(work, deadline)
             answers = [(one.key, one) for answer in told for one in answer.coordinators]
@@ -224,9 +195,8 @@ class GroupRequests:
             RoundAbandonedError: A coordinator did not answer.
         """
         request = DescribeShareGroupOffsetsRequest
-        if not groups or not self._connections.knows(request):
-            return {}
-        if self._connections.version(request) < _SHARE_OFFSETS_VERSION:
+        knows = bool(groups) and self._connections.knows(request)
+        if not knows or self._connections.version(request) < _SHARE_OFFSETS_VERSION:
             return {}
         one = request.DescribeShareGroupOffsetsRequestGroup
         work = [
@@ -253,12 +223,6 @@ class GroupRequests:
             refused = refusal_of_group(answer, group)
             found[group] = _committed(answer, places) if refused is None else refused
         return found
-
-
-def _chunks(groups: Iterable[str]) -> Iterator[list[str]]:
-    left = iter(groups)
-    while chunk := list(islice(left, GROUPS_PER_REQUEST)):
-        yield chunk
 
 
 def _share_offsets(group: Any) -> tuple[ShareOffset, ...]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.errors import for_code
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.offsets_log import printed
-from streaming.probe.clients import Connections
+from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka.brokers import Host
@@ -85,6 +85,8 @@ _LOCK, _LIMIT = "share.record.lock.duration.ms", "share.delivery.count.limit"
 _DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 _OF_STREAMS = "streams."
 _REPLICAS = f"{_OF_STREAMS}num.standby.replicas"
+
+_Node = TypeVar("_Node", int, None)
 
 # Node id of the leader; None while there is none.
 Leader = int | None
@@ -204,8 +206,7 @@ class MetadataRequests:
         Raises:
             RoundAbandonedError: No answer in time.
         """
-        chunks = [topics[at : at + CONFIGS_PER_REQUEST] for at in range(0, len(topics), CONFIGS_PER_REQUEST)]
-        answers = self._configs(_TOPIC_RESOURCE, [(None, chunk) for chunk in chunks], _RETENTION_KEYS, deadline)
+        answers = self._configs(_TOPIC_RESOURCE, dict.fromkeys(topics), _RETENTION_KEYS, deadline)
         return {name: one if isinstance(one, Refused) else _retention(one) for name, one in answers.items()}
 
     def offsets_retention(self, brokers: Sequence[int], deadline: Deadline) -> int | Refused | None:
@@ -217,7 +218,7 @@ class MetadataRequests:
         Raises:
             RoundAbandonedError: No answer in time.
         """
-        asked = [(node, [str(node)]) for node in brokers]
+        asked = {str(node): node for node in brokers}
         answers = self._configs(_BROKER_RESOURCE, asked, [_OFFSETS_RETENTION], deadline)
         if Refused.FORBIDDEN in answers.values():
             return Refused.FORBIDDEN
@@ -236,10 +237,9 @@ class MetadataRequests:
         Raises:
             RoundAbandonedError: No answer in time.
         """
-        chunks = [groups[at : at + CONFIGS_PER_REQUEST] for at in range(0, len(groups), CONFIGS_PER_REQUEST)]
         keys = (_LOCK, _LIMIT)
         # Brokers before 4.4 do not know the third.
-        answers = self._configs(_GROUP_RESOURCE, [(None, chunk) for chunk in chunks], keys, deadline, [_DEAD_LETTERS])
+        answers = self._configs(_GROUP_RESOURCE, dict.fromkeys(groups), keys, deadline, [_DEAD_LETTERS])
         return {name: one if isinstance(one, Refused) else _share_settings(one) for name, one in answers.items()}
 
     def streams_settings(self, groups: Sequence[str], deadline: Deadline) -> dict[str, dict[str, str] | Refused]:
@@ -248,25 +248,27 @@ class MetadataRequests:
         Returns:
             By the names that a streams group's epoch records since Kafka 4.2.
         """
-        chunks = [groups[at : at + CONFIGS_PER_REQUEST] for at in range(0, len(groups), CONFIGS_PER_REQUEST)]
-        answers = self._configs(_GROUP_RESOURCE, [(None, chunk) for chunk in chunks], (_REPLICAS,), deadline)
+        answers = self._configs(_GROUP_RESOURCE, dict.fromkeys(groups), (_REPLICAS,), deadline)
         own = _REPLICAS.removeprefix(_OF_STREAMS)
         return {name: one if isinstance(one, Refused) else {own: one[_REPLICAS]} for name, one in answers.items()}
 
     def _configs(
         self,
         kind: int,
-        asked: Sequence[tuple[int | None, Sequence[str]]],
+        asked: Mapping[str, _Node],
         keys: Sequence[str],
         deadline: Deadline,
         more: Sequence[str] = (),
     ) -> dict[str, Mapping[str, str] | Refused]:
-        """Ask brokers for some settings of resources of a kind; one that has not all of `keys` is missing."""
+        """Ask a broker each, None for any, for some settings of resources of a kind.
+
+        A resource that has not all of `keys` is missing.
+        """
         if not self._connections.knows(DescribeConfigsRequest):
             return {}
         of = DescribeConfigsRequest.DescribeConfigsResource
         work = []
-        for node, names in asked:
+        for node, names in chunks_by_node(asked, CONFIGS_PER_REQUEST):
             wanted = [*keys, *more]
             resources = [of(resource_type=kind, resource_name=name, configuration_keys=wanted) for name in names]
             request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
