@@ -36,6 +36,39 @@ _REFUSED = {
 }
 """Errors of a commit after which it is certain that nothing was written."""
 
+_COORDINATOR_COMES = {
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._TIMED_OUT,  # noqa: SLF001  (confluent-kafka's public name)
+}
+"""Errors while the broker creates or loads its log of transactions: the first producer of a new broker meets them."""
+
+
+def transactional_producer(config: Mapping[str, str | int], limit_s: float = 60.0) -> Producer:
+    """A producer whose transactions may begin.
+
+    librdkafka hands NOT_COORDINATOR to its caller, where Java's client looks for the coordinator again.
+
+    Args:
+        config: librdkafka's settings, `transactional.id` among them.
+        limit_s: Limit for the broker's log of transactions to be there.
+
+    Raises:
+        KafkaException: The broker refuses it, or the limit has passed.
+    """
+    deadline = time.monotonic() + limit_s
+    while True:
+        producer = Producer(dict(config))
+        try:
+            producer.init_transactions(_LIMIT_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _COORDINATOR_COMES or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return producer
+
 
 class LibrdkafkaMember(ThreadMember):
     """One running member."""
@@ -144,8 +177,7 @@ class TransactionalMember(LibrdkafkaMember):
 
     def _consume(self, client: Consumer) -> None:
         transactional = {"transactional.id": self.client_id, "transaction.timeout.ms": _OPEN_MS}
-        producer = Producer({**self._common, **transactional})
-        producer.init_transactions(_LIMIT_S)
+        producer = transactional_producer({**self._common, **transactional})
         done = 0
         while not self._leaving.is_set():
             self._wait(client)

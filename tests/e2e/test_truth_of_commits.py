@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
-from confluent_kafka import Producer as LibrdkafkaProducer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaConsumer, TopicPartition
 
@@ -19,6 +18,7 @@ from streaming.alerts import Alerter
 from streaming.alerts.rules.rules import load_rules
 from streaming.alerts.transitions import Transition
 from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.demo.librdkafka_member import transactional_producer
 from streaming.groups import Rows
 from streaming.groups.rows import GroupHealthRow, LagRow
 from streaming.job.source import SourceSettings
@@ -120,7 +120,7 @@ class Booker:
         self.transactional_id = f"{group}-producer"
         self._topic, self._out = topic, out
         self._consumer = LibrdkafkaConsumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
-        self.producer = LibrdkafkaProducer(
+        self.producer = transactional_producer(
             {
                 "bootstrap.servers": cluster.bootstrap,
                 "transactional.id": self.transactional_id,
@@ -128,7 +128,6 @@ class Booker:
                 "transaction.timeout.ms": 900_000,
             }
         )
-        self.producer.init_transactions(60)
 
     def begin(self, offset: int) -> None:
         """Open a transaction that contains an offset of partition 0."""

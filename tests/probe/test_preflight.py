@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
-from confluent_kafka import Producer as LibrdkafkaProducer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
+from streaming.demo.librdkafka_member import transactional_producer
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
 from streaming.probe import Probe, check, inspect
@@ -237,8 +237,7 @@ def settling(secured: Secured) -> Iterator[None]:
     """A group whose commit is in an open transaction; it leaves nothing that other tests would see."""
     servers = {"bootstrap.servers": secured.broker.bootstrap}
     consumer = LibrdkafkaConsumer(servers | {"group.id": "settling"})
-    producer = LibrdkafkaProducer(servers | {"transactional.id": "settler"})
-    producer.init_transactions(60)
+    producer = transactional_producer(servers | {"transactional.id": "settler"})
     producer.begin_transaction()
     offsets = [LibrdkafkaPartition("orders", 0, 1)]
     producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 60)

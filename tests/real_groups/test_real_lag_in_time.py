@@ -20,6 +20,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from streaming.demo.librdkafka_member import transactional_producer
 from tests.real_groups.followed import Followed
 
 pytestmark = pytest.mark.kafka
@@ -147,8 +148,7 @@ def lived(bootstrap: str, unique: str, partitions: int, evaluations: int, seed: 
     for made in admin.create_topics(topics).values():
         made.result()
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
-    in_transactions = Producer({"bootstrap.servers": bootstrap, "transactional.id": unique})
-    in_transactions.init_transactions(30)
+    in_transactions = transactional_producer({"bootstrap.servers": bootstrap, "transactional.id": unique})
     groups = [
         Group(bootstrap, f"{unique}-{h}", transactional if h == "transactions" else plain, partitions, h, draw)
         for h in HABITS

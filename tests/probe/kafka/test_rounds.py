@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
-from confluent_kafka import Producer as LibrdkafkaProducer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import OffsetSpec
 
 from streaming.config import Settings
+from streaming.demo.librdkafka_member import transactional_producer
 from streaming.events import decode_round
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
@@ -186,8 +186,7 @@ def test_an_open_transaction_holds_the_position_and_is_told_after_some_rounds(
     while not consumer.assignment():
         consumer.poll(0.1)
         assert time.monotonic() < deadline
-    producer = LibrdkafkaProducer({"bootstrap.servers": cluster.bootstrap, "transactional.id": cluster.unique})
-    producer.init_transactions(30)
+    producer = transactional_producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": cluster.unique})
     producer.begin_transaction()
     producer.produce(out, b"value", partition=0)
     producer.send_offsets_to_transaction(
@@ -219,8 +218,7 @@ def test_the_last_stable_offset_of_a_topic_stays_behind_an_open_transaction(
 ) -> None:
     out = cluster.topic("out", 1)
     group = cluster.commit("g", out, [0])
-    producer = LibrdkafkaProducer({"bootstrap.servers": cluster.bootstrap, "transactional.id": cluster.unique})
-    producer.init_transactions(30)
+    producer = transactional_producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": cluster.unique})
     producer.begin_transaction()
     producer.produce(out, b"value", partition=0)
     producer.flush(30)
