@@ -1,11 +1,17 @@
-"""How many examples the larger property tests draw: a tenth of them, or all where the variable `CASES` is set."""
+"""How much of the larger tests a pull request tries: a tenth of the examples, some of the parameters.
+
+The night tries all: `make test-all` sets the variable `CASES`, and runs the tests that are marked nightly.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import Any, Final
 
-__all__ = ["examples"]
+import pytest
+
+__all__ = ["by_day", "ends", "examples"]
 
 # A pull request waits for these tests, so it gets a tenth. `make test-all` and `make mutants` set CASES.
 _SHARE: Final = 1 if "CASES" in os.environ else 10
@@ -20,3 +26,14 @@ def examples(number: int) -> int:
     if _SHARE == 1:
         return number
     return number // 3 if number <= _FEW else max(number // _SHARE, _FEW // 3)
+
+
+def by_day(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
+    """Values of a parameter, of which those that are not among `kept` are marked nightly."""
+    return [value if value in kept else pytest.param(value, marks=pytest.mark.nightly) for value in values]
+
+
+def ends(values: Iterable[Any]) -> list[Any]:
+    """By day the first and the last, the oldest and the newest of releases; by night all."""
+    values = list(values)
+    return by_day(values, values[:: max(len(values) - 1, 1)])

@@ -20,6 +20,7 @@ from streaming.cli import main
 from streaming.examples import EXAMPLES
 from streaming.tables import LakeReader, table_named
 from tests.empty_lake import empty_lake
+from tests.examples import by_day
 
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_") or k == "EVENKEEL_CACHE"}
 
@@ -67,7 +68,7 @@ def closed_port() -> int:
         return int(taken.getsockname()[1])
 
 
-@pytest.mark.parametrize("command", ["up", "run"])
+@pytest.mark.parametrize("command", by_day(["up", "run"], ["up"]))
 def test_a_cluster_that_cannot_be_reached_is_one_sentence_and_exit_code_2(
     command: str, closed_port: int, tmp_path: Path
 ) -> None:

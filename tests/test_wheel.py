@@ -100,6 +100,7 @@ def test_the_commands_that_need_no_cluster_run(installed: Installed, elsewhere: 
     assert not (elsewhere / "trapped").exists()
 
 
+@pytest.mark.nightly
 def test_the_users_own_files_are_found_where_users_put_them(installed: Installed, elsewhere: Path) -> None:
     own = Path(installed.environment["HOME"]) / ".config" / "evenkeel"
     own.mkdir(parents=True)

@@ -180,6 +180,7 @@ def test_what_fires_of_a_cluster_that_is_removed_is_gone_and_nothing_of_it_fires
     assert deployed.states("a") == [("firing", "orders"), ("firing", "payments")]
 
 
+@pytest.mark.nightly
 def test_a_server_that_starts_after_a_cluster_was_closed_ends_what_still_fired(
     deploy: Callable[..., Deployment],
 ) -> None:
@@ -228,6 +229,7 @@ def test_a_wrong_file_or_rule_changes_nothing(
     deployed.hears("a", "firing", "orders")
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_comes_back_is_judged_again(deploy: Callable[..., Deployment]) -> None:
     deployed = deploy("a", "b")
     deployed.write_file("a")
@@ -240,6 +242,7 @@ def test_a_cluster_that_comes_back_is_judged_again(deploy: Callable[..., Deploym
     deployed.hears("b", "firing", "orders")
 
 
+@pytest.mark.nightly
 def test_a_route_by_cluster_parts_the_alerts_of_two(deploy: Callable[..., Deployment]) -> None:
     deployed = deploy("a")
     deployed.alerters.stop(_PATIENCE_S)

@@ -151,6 +151,7 @@ def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living
     assert [row["state"] for row in first.writer.transitions()] == ["firing"]
 
 
+@pytest.mark.nightly
 def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successor(first: Living) -> None:
     first.round(0)
     second = Other(first, "two")

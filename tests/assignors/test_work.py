@@ -103,6 +103,7 @@ def on_server(group: Group) -> ServerGroup:
     return ServerGroup(tuple(ServerMember(m.member_id, m.topics) for m in group.members), topics)
 
 
+@pytest.mark.nightly
 def test_work_does_not_depend_on_the_process_s_hash_seed() -> None:
     counted = {
         subprocess.run(

@@ -35,6 +35,7 @@ def test_made_groups_are_read_as_healthy_groups_with_every_commit_counted(
     assert reader.count("quarantine") == reader.count("gaps") == 0
 
 
+@pytest.mark.nightly
 def test_a_made_day_is_a_lake_with_a_file_a_round_and_reads_as_one(tmp_path: Path) -> None:
     size = DaySize(groups=20, partitions=2, hours=0.2)
     day = write_day(tmp_path, size, lambda _: None)

@@ -130,6 +130,7 @@ def test_a_group_shows_where_it_drifted_its_charts_and_other_strategies(address:
     )
 
 
+@pytest.mark.nightly
 def test_a_chart_can_be_walked_by_keys_shows_marks_and_has_a_table_beside_it(address: str, open_page: OpenPage) -> None:
     def held_back(_route: Route) -> None:
         """A refresh that is not answered before the test ends."""
@@ -192,6 +193,7 @@ def test_links_lead_to_a_group_and_a_decision_of_the_past_and_back(address: str,
     expect(page.locator(".groups tbody tr")).not_to_have_count(1)
 
 
+@pytest.mark.nightly
 def test_one_finds_as_one_types_and_walks_by_keys(address: str, open_page: OpenPage) -> None:
     page = open_page(address)
     page.evaluate("window.loadedOnce = true")
@@ -267,6 +269,7 @@ def test_a_new_round_shows_without_a_jump_and_leaves_focus_selection_and_nodes(
     assert page.evaluate("getSelection().toString()") == selected
 
 
+@pytest.mark.nightly
 def test_a_refresh_leaves_what_one_has_opened_and_keeps_the_charts(
     lake: MadeLake, address: str, open_page: OpenPage
 ) -> None:
@@ -280,6 +283,7 @@ def test_a_refresh_leaves_what_one_has_opened_and_keeps_the_charts(
     assert page.locator(".uplot").first.evaluate("node => node.kept") is True
 
 
+@pytest.mark.nightly
 def test_times_are_in_the_viewers_zone(lake: MadeLake, address: str, open_page: OpenPage) -> None:
     for zone in ("Asia/Kolkata", "America/New_York"):
         lake.next_round()
@@ -332,6 +336,7 @@ def test_no_board_is_wider_than_a_phone(address: str, boards: list[str], open_pa
     assert why["x"] + why["width"] <= 390
 
 
+@pytest.mark.nightly
 def test_on_a_phone_the_boards_are_a_sheet_for_the_thumb(address: str, open_page: OpenPage) -> None:
     page = open_page(f"{address}/load", **PHONE)
     sheet, menu = page.locator("#boards"), page.locator(".menu")

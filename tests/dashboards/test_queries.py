@@ -29,6 +29,7 @@ from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 from tests.dashboards.export.interpolate import interpolated
 from tests.dashboards.made_events import add_events, add_load
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
+from tests.examples import by_day
 
 # With other tests that need a Spark session in their own process.
 pytestmark = [pytest.mark.xdist_group("recorded"), pytest.mark.turn(6)]
@@ -159,14 +160,12 @@ def _asked_of(query: Query) -> list[dict[str, Any]]:
     return [_given(query, {**values, **span}) for values in _values(query)]
 
 
+_BY_DAY = {"alert_history", "cost_causes", "groups", "owed", "rounds_pace", "since", "topics", "verdicts"}
+"""Queries that use, between them, what the two engines see differently: lists, windows, structs, times."""
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "name",
-    [
-        *sorted(queries()),
-        *(pytest.param(name, marks=pytest.mark.nightly) for name in sorted(_every().keys() - queries().keys())),
-    ],
-)
+@pytest.mark.parametrize("name", by_day(sorted(_every()), _BY_DAY))
 def test_a_query_gives_the_same_rows_in_spark_and_in_duckdb(
     name: str, reader: LakeReader, registered: SparkSession
 ) -> None:

@@ -20,6 +20,7 @@ def looked(lake: str) -> dict[str, CheckResult]:
     return {line.what: line for line in (*check_watched(settings), *check_lake(settings))}
 
 
+@pytest.mark.nightly
 def test_leases_in_a_store_are_told_and_nothing_is_written(object_store: ObjectStore, s3: str) -> None:
     lake = DeltaLake(f"{s3}/lake")
     lake.create(ALL_TABLES)

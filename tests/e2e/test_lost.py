@@ -36,6 +36,7 @@ def settings(recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatc
     return found
 
 
+@pytest.mark.nightly
 def test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_row_for_row(
     recorded: Recorded, settings: Settings
 ) -> None:

@@ -79,6 +79,7 @@ def some_rounds(settings: Settings, rocketmq: EmbeddedRocketMQ, group: str, topi
     return owners
 
 
+@pytest.mark.nightly
 def test_rows_are_those_of_the_group_however_its_rounds_are_cut_into_batches(
     settings: Settings, rocketmq: EmbeddedRocketMQ, unique: str
 ) -> None:

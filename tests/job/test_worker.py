@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.spark]
 _OBJECTS_OF_THE_OPERATOR = 10_000
 
 
+@pytest.mark.nightly
 def test_what_a_worker_has_imported_is_kept_from_its_collector_and_that_of_no_other_process(
     spark: SparkSession,
 ) -> None:

@@ -121,6 +121,7 @@ def test_small_files_of_any_table_become_one_with_the_same_rows(
     assert {name: rows_of(lake, name) for name in names} == before
 
 
+@pytest.mark.nightly
 def test_rows_without_a_day_are_joined_and_stay(lake: DeltaLake, writer: Writer) -> None:
     for number in range(3):
         writer.append("members", row("members", 0, number, event_date=None, record_time=None))
@@ -166,6 +167,7 @@ def test_the_last_day_that_is_kept_stays_and_a_lake_without_writers_stays_as_it_
     assert LakeReader(lake.root).count("lag") == 2
 
 
+@pytest.mark.nightly
 def test_neither_a_clock_nor_a_broker_from_the_future_ages_the_lake(lake: DeltaLake, writer: Writer) -> None:
     writer.append("lag", row("lag", 0, 1, topic="t", partition=0))
     writer.round(0, 1)

@@ -224,6 +224,7 @@ def test_after_an_upgrade_of_the_definitions_everything_that_is_kept_is_computed
     assert [done for done in maintain(lake, now) if done.what == "history"] == []
 
 
+@pytest.mark.nightly
 def test_rows_without_their_rounds_are_not_tried_for_ever(lake: DeltaLake) -> None:
     now = some_hours(lake)
     shutil.rmtree(lake.path("rounds"))

@@ -58,6 +58,7 @@ def test_a_run_says_which_tables_it_could_not_maintain_when_it_finds_out_and_at_
     assert then.startswith("members            3 files of ")
 
 
+@pytest.mark.nightly
 def test_a_second_maintainer_is_refused_with_one_sentence_and_exit_code_2(lake: DeltaLake) -> None:
     command = [str(Path(sys.executable).parent / "evenkeel"), "maintain", "--lake", lake.root]
     with only_one(MAINTAINER, lake.root, None):

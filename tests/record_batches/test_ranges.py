@@ -155,6 +155,7 @@ def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(boot
     assert reader(bootstrap).partitions(unique) == set()
 
 
+@pytest.mark.nightly
 @pytest.mark.xdist_group("second")
 def test_a_broker_that_stays_away_fails_in_one_sentence(second_broker: EmbeddedBroker) -> None:
     create(second_broker.bootstrap, "away")

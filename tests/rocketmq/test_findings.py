@@ -331,6 +331,7 @@ def test_a_frozen_member_does_not_answer_and_is_the_cause_once_it_is_gone(
     assert [cause.cause for cause in group.causes()] == ["member_gone"]
 
 
+@pytest.mark.nightly
 def test_an_orderly_member_without_the_brokers_lock(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     # Java asks for its locks and rebalances every 20 s, and for its routes every 30 s; here every second.

@@ -90,6 +90,7 @@ def test_questions_of_the_page_have_a_database_of_their_own(tmp_path: Path) -> N
     assert of_alerter[0] != "953.6 MiB"
 
 
+@pytest.mark.nightly
 def test_an_alerter_of_a_server_that_is_succeeded_stands_by_and_works_again_when_the_lease_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

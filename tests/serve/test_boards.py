@@ -22,7 +22,7 @@ from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
 from tests.dashboards.made_events import OTHER, TARGET, add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
-from tests.examples import examples
+from tests.examples import by_day, examples
 from tests.serve.conftest import Served
 from tests.serve.seen import Seen, shown, text_of
 from tests.serve.texts import TEXTS
@@ -76,9 +76,7 @@ def status_of(boards: Served) -> Callable[[str], int]:
     return cache(lambda target: boards.get(target).status)
 
 
-@pytest.mark.parametrize(
-    "target", [pytest.param(page, marks=[pytest.mark.nightly] * (at % 3 > 0)) for at, page in enumerate(PAGES)]
-)
+@pytest.mark.parametrize("target", by_day(PAGES, ["/", "/groups/payments-audit", "/alerts", "/load"]))
 def test_a_board_has_nothing_inline_and_all_its_links_lead_somewhere_below_any_path(
     boards: Served, status_of: Callable[[str], int], target: str
 ) -> None:
@@ -116,6 +114,7 @@ def test_deliveries_say_what_a_target_took_refused_and_is_still_owed(boards: Ser
     assert "given up" in text[text.index(" Deliveries ") :]
 
 
+@pytest.mark.nightly
 def test_no_address_of_a_target_is_shown(
     tmp_path: Path, serve_over: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,6 +282,7 @@ def test_a_group_with_a_finding_that_needs_somebody_is_not_ok(
         assert f"with {finding} · since" in overview
 
 
+@pytest.mark.nightly
 def test_sums_over_weeks_and_months_are_those_of_the_decisions(
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:

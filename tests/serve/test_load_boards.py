@@ -78,6 +78,7 @@ def test_a_topic_shows_its_readers_and_how_far_behind_each_is(boards: Served) ->
     assert "No topic is called nothing" in boards.get("/topics/nothing").text
 
 
+@pytest.mark.nightly
 def test_ten_thousand_topics_come_a_hundred_at_a_time(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g", topics={"t": 1})])
     ms = int(lake.end.timestamp() * 1000)

@@ -12,6 +12,7 @@ from dashboards.boards.overview import pattern_of
 from streaming.groups.verdict_inputs import pack_line
 from streaming.times import DAY_MS
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
+from tests.examples import by_day
 from tests.serve.conftest import Served
 from tests.serve.seen import Seen, answered, shown
 
@@ -30,9 +31,7 @@ def test_a_group_is_found_by_a_client_a_topic_and_a_host(served: Served) -> None
     assert 'id="g-demo/mailer"' not in served.get("/?q=audit").text
 
 
-@pytest.mark.parametrize(
-    "name", [*HOSTILE[:2], *(pytest.param(name, marks=pytest.mark.nightly) for name in HOSTILE[2:])]
-)
+@pytest.mark.parametrize("name", by_day(HOSTILE, HOSTILE[:1]))
 def test_a_hostile_name_is_text_and_cut(served: Served, name: str) -> None:
     shown = served.get("/").text
     assert "<b>bold" not in shown
@@ -70,6 +69,7 @@ def test_a_decision_shows_the_matrix_as_of_then(served: Served) -> None:
     assert first.count('class="mark-ok" role') == 30
 
 
+@pytest.mark.nightly
 def test_a_decision_of_rocketmq_is_explained_topic_by_topic(tmp_path: Path, serve_over) -> None:  # type: ignore[no-untyped-def]
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g")])
     time_ms = int(lake.end.timestamp() * 1000)
@@ -141,7 +141,7 @@ def test_made_up_parts_of_group_ids_are_folded() -> None:
     assert pattern_of("orders-v2") == "orders-v2"
 
 
-@pytest.mark.parametrize("first", ["/", "/api/v1/groups/None"])
+@pytest.mark.parametrize("first", by_day(["/", "/api/v1/groups/None"], ["/"]))
 def test_a_question_about_a_group_that_is_called_none_changes_no_other_answer(
     tmp_path: Path, serve_over: Callable[..., Served], first: str
 ) -> None:

@@ -122,6 +122,7 @@ def distant(faulty: FaultyStore, s3: str) -> DeltaLake:
     return lake
 
 
+@pytest.mark.nightly
 def test_a_commit_whose_answer_is_lost_is_made_once(distant: DeltaLake, faulty: FaultyStore) -> None:
     faulty.fail(LOSE_COMMITS)
     for number in range(5):
@@ -150,6 +151,7 @@ def test_maintenance_whose_commits_lose_their_answers_loses_and_doubles_no_row(
     assert LakeReader(distant.root).count("lag") == 0
 
 
+@pytest.mark.nightly
 def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
     distant: DeltaLake, faulty: FaultyStore
 ) -> None:

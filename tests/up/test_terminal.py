@@ -71,6 +71,7 @@ def _up(
         running.wait()
 
 
+@pytest.mark.nightly
 def test_it_prints_the_logs_and_stops_in_order_when_told(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     with _up(lake, 0, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:

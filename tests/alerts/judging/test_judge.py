@@ -141,7 +141,7 @@ def _cuts(name: str) -> list[list[int]]:
 @pytest.mark.parametrize(
     ("cut", "restart"),
     [
-        ("each alone", False),
+        pytest.param("each alone", False, marks=pytest.mark.nightly),
         pytest.param("all at once", False, marks=pytest.mark.nightly),
         ("uneven gulps", False),
         ("two halves", True),
@@ -207,6 +207,7 @@ def test_hostile_names_are_text_in_the_table_and_in_what_is_sent(
     assert all(len(d.message) < 250 and d.message.isprintable() for d in ended)
 
 
+@pytest.mark.nightly
 def test_where_evaluation_stands_is_kept_without_a_commit_per_round(
     made: tuple[Rule, ...], empty: Path, tmp_path: Path
 ) -> None:

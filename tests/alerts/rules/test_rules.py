@@ -171,6 +171,7 @@ def test_a_rule_that_is_off_is_checked_and_listed_and_not_judged(
         load_rules(_file(tmp_path, enabled="sometimes"))
 
 
+@pytest.mark.nightly
 def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path: Path) -> None:
     file = _file(tmp_path, severity="urgent")
     environment = {"EVENKEEL_ALERTS__RULES": str(file), "EVENKEEL_LAKE": str(tmp_path / "lake"), "PATH": ""}

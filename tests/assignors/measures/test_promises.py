@@ -109,6 +109,7 @@ def test_no_library_breaks_a_promise(strategy: str) -> None:
     assert kept > 5 * examples(3_000)
 
 
+@pytest.mark.nightly
 def test_no_library_s_sticky_breaks_its_promise() -> None:
     random = Random("promises sticky")
     kept = 0

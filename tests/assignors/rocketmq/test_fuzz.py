@@ -21,6 +21,7 @@ from assignors.rocketmq import (
     sorted_queues,
     strategy_named,
 )
+from tests.examples import by_day
 from tests.oracle.java_rocketmq import Answer, RocketMq, RocketMqCase
 from tests.oracle.java_runner import Thrown
 
@@ -51,7 +52,9 @@ def rocketmq() -> Iterator[RocketMq]:
         yield classes
 
 
-@pytest.mark.parametrize("strategies", [(name,) for name in PLAIN] + [NEARBY], ids=lambda names: names[0])
+@pytest.mark.parametrize(
+    "strategies", by_day([(name,) for name in PLAIN] + [NEARBY], [("AVG",), NEARBY]), ids=lambda names: names[0]
+)
 def test_every_client_gets_what_the_real_class_gives(rocketmq: RocketMq, strategies: tuple[str, ...]) -> None:
     random = Random(f"rocketmq {strategies} {CASES}")
     left = CASES

@@ -276,6 +276,7 @@ def test_a_round_that_does_not_tell_when_it_closed_gives_no_upper_bound() -> Non
     assert [row.round for row in life.rows.lag] == [10, 30]
 
 
+@pytest.mark.nightly
 def test_marks_are_few_however_long_a_group_is_away_and_no_bound_is_wider_than_a_tenth_of_its_age() -> None:
     life = caught_up()
     rounds = 9_000  # a day

@@ -11,6 +11,7 @@ import pytest
 from streaming.groups import advance
 from streaming.groups.state import GroupState
 from streaming.records import GroupInput
+from tests.examples import by_day
 from tests.groups.build import CONFIG, GROUP, SECOND, START, make_commit, make_observation, make_topic
 
 pytestmark = pytest.mark.turn(6)
@@ -197,7 +198,7 @@ def test_two_accidents_in_which_the_consumer_itself_stood_still_do_not_make_it_p
     assert first(life, "stopped", life.dies()) <= found
 
 
-@pytest.mark.parametrize("rhythm", RHYTHMS)
+@pytest.mark.parametrize("rhythm", by_day(RHYTHMS, ["steady", "hourly"]))
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))])
 def test_nobody_alive_is_taken_for_dead(rhythm: str, seed: int) -> None:
     every, lived, _ = RHYTHMS[rhythm]
@@ -302,7 +303,7 @@ def test_commits_that_do_not_wake_a_group_that_rests_make_it_no_more_patient() -
     assert first(life, "stopped", died) <= 20 * MINUTE
 
 
-@pytest.mark.parametrize("rhythm", RHYTHMS)
+@pytest.mark.parametrize("rhythm", by_day(RHYTHMS, ["steady", "hourly"]))
 def test_a_group_that_rests_with_lag_is_told_at_the_first_look_after_its_time(rhythm: str) -> None:
     every, lived, found = RHYTHMS[rhythm]
     for moment in (10, 130, 590):

@@ -75,6 +75,7 @@ def test_bytes_of_another_protocol_are_not_read_as_topics_and_partitions() -> No
     assert (member.undecodable or "").startswith("worker state: configOffset needs 8 bytes")
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 def test_the_golden_file_is_what_java_writes_today() -> None:
     assert golden() == GOLDEN

@@ -55,6 +55,7 @@ def test_the_golden_records_hold_every_type_and_version_of_the_schemas() -> None
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 def test_the_golden_records_are_what_the_classes_write_today(written: list[dict[str, Any]]) -> None:
     assert record_releases.golden(written) == GOLDEN

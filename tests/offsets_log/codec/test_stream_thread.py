@@ -76,6 +76,7 @@ def _random(random: Random, version: int) -> tuple[str, SubscriptionInfo, Assign
     return "\t".join(map(str, line)), told, got
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 def test_each_version_is_read_as_its_own_classes_have_written_it() -> None:
     random = Random("stream threads")

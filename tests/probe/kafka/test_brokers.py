@@ -85,6 +85,7 @@ def _not_leading(log: dict[str, Any], group: str) -> int:
     return 3 - int(leader)
 
 
+@pytest.mark.nightly
 def test_a_broker_that_dies_and_comes_back_makes_no_group_look_deleted(
     pair: Pair, cluster: Cluster, pair_settings: Settings
 ) -> None:

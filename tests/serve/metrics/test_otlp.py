@@ -159,6 +159,7 @@ def test_a_receiver_that_is_away_is_logged_once_and_so_is_its_return(
     ]
 
 
+@pytest.mark.nightly
 def test_an_address_without_a_receiver_fails_and_raises_nothing(
     labelled: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

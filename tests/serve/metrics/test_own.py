@@ -51,6 +51,7 @@ def test_hostile_names_are_labels_and_nothing_else(served: Served) -> None:
     assert [len(name) for name in long] == [256]
 
 
+@pytest.mark.nightly
 def test_two_long_names_with_one_beginning_stay_apart(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g" * 400 + end) for end in "ab"])
     served = serve_over(tmp_path, lake)
@@ -86,6 +87,7 @@ def test_a_snapshot_without_a_newer_one_grows_silent_with_time(
     assert served.metric(silent) == 1
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_is_gone_for_good_is_forgotten_after_days_while_another_lives(
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_scrape_before_the_tables_were_read_is_refused(tmp_path: Path, serve_o
     assert (answer.status, answer.headers["retry-after"]) == (503, "5")
 
 
+@pytest.mark.nightly
 def test_whole_metrics_are_left_out_beyond_the_limit_and_named(
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:
