@@ -45,7 +45,7 @@ _COORDINATOR_COMES = {
 """Errors while the broker creates or loads its log of transactions: the first producer of a new broker meets them."""
 
 
-def transactional_producer(config: Mapping[str, str | int], limit_s: float = 60.0) -> Producer:
+def transactional_producer(config: Mapping[str, object], limit_s: float = 60.0) -> Producer:
     """A producer whose transactions may begin.
 
     librdkafka hands NOT_COORDINATOR to its caller, where Java's client looks for the coordinator again.
