@@ -65,10 +65,9 @@ def some(texts: Sequence[str]) -> str:
 
 def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> list[FindingAtRound]:
     """One finding about several places, each with the time since which it holds there; none without a place."""
-    text = f"{what}: {some([text for _, text in where])}"
-    if where:
-        return [FindingAtRound(name, min(since for since, _ in where), text)]
-    return []
+    if not where:
+        return []
+    return [FindingAtRound(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")]
 
 
 def unexplained(verdict: StandingVerdict | None, now: int) -> list[FindingAtRound]:

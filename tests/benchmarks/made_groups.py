@@ -116,6 +116,9 @@ _TOLD_EVERY = 20
 _ROUND_S = 120.0
 """Far more than a round of 10,000 groups takes to write."""
 
+_MOST_WAITING = 2_000_000
+"""More than is written before a flush."""
+
 _QUIET = 2
 """syslog's "critical": librdkafka's messages at the end of a broker do not matter here."""
 
@@ -157,6 +160,7 @@ class MadeGroups:
         self._commits = 0
         self._memory = Memory()
         self._refused: list[KafkaError] = []
+        self._not_queued = 0
         admin: Any = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)
         try:
             admin.create_topics([NewTopic(self._log, _LOG_PARTITIONS, 1)])
@@ -170,7 +174,7 @@ class MadeGroups:
                 # One batch per commit request of a group.
                 "batch.num.messages": partitions,
                 "linger.ms": 20,
-                "queue.buffering.max.messages": 200_000,
+                "queue.buffering.max.messages": _MOST_WAITING,
                 "log_level": _QUIET,
             }
         )
@@ -189,7 +193,7 @@ class MadeGroups:
         for group in groups:
             self._generations[group] += 1
             value = group_value(self._generations[group], "range", now, [self._topics[group]], self._assigned[group])
-            self._write(group, group_key(group), value)
+            self._write(group, [group_key(group)], value)
         self._flush()
 
     def commit(self, times: int = 1) -> None:
@@ -198,9 +202,7 @@ class MadeGroups:
             self._commits += 1
             now, offset = _now(), self._consumed()
             for group, keys in self._keys.items():
-                value = commit_value(offset, now, self._ids[self._topics[group]])
-                for key in keys:
-                    self._write(group, key, value)
+                self._write(group, keys, commit_value(offset, now, self._ids[self._topics[group]]))
         self._flush()
 
     def rest(self) -> None:
@@ -208,7 +210,7 @@ class MadeGroups:
         now = _now()
         for group, topic in self._idle.items():
             self._homes[group] = partition_for(group, _LOG_PARTITIONS)
-            self._write(group, commit_key(group, topic, 0), commit_value(1_000_000, now, bytes(range(16))))
+            self._write(group, [commit_key(group, topic, 0)], commit_value(1_000_000, now, bytes(range(16))))
         self._flush()
 
     def round(self) -> RoundClosed:
@@ -258,23 +260,19 @@ class MadeGroups:
     def _consumed(self) -> int:
         return 1_000_000 + _STEP * self._commits
 
-    def _write(self, group: str, key: bytes, value: bytes) -> None:
+    def _write(self, group: str, keys: Sequence[bytes], value: bytes) -> None:
         home = self._homes[group]
-        while True:
-            try:
-                self._producer.produce(self._log, value, key, home, on_delivery=self._delivered)
-                break
-            except BufferError:
-                self._producer.poll(0.1)
-        self._ends[home] += 1
-        self.records += 1
+        records = [{"key": key, "value": value} for key in keys]
+        self._not_queued += len(keys) - self._producer.produce_batch(self._log, records, home, self._delivered)
+        self._ends[home] += len(keys)
+        self.records += len(keys)
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
         if error is not None:
             self._refused.append(error)
 
     def _flush(self) -> None:
-        left = self._producer.flush(_ROUND_S)
+        left = self._producer.flush(_ROUND_S) + self._not_queued
         if left or self._refused:
             message = f"the broker did not take {left or len(self._refused)} records: {self._refused[:1]}"
             raise RuntimeError(message)

@@ -128,11 +128,16 @@ class SteadySize:
     groups: int = 1_000
     partitions: int = 10
     warm_up: int = 8
-    rounds: int = 16
+    rounds: int = 8
     idle: int = 0
 
 
-FULL = (SteadySize(), SteadySize(idle=100_000), SteadySize(10_000, warm_up=4, rounds=6), SteadySize(1, 10_000))
+FULL = (
+    SteadySize(),
+    SteadySize(warm_up=4, rounds=6, idle=100_000),
+    SteadySize(10_000, warm_up=3, rounds=5),
+    SteadySize(1, 10_000),
+)
 """A thousand groups; beside a hundred thousand idle ones; ten thousand groups; one group of ten thousand partitions."""
 
 

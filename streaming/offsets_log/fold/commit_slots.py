@@ -6,8 +6,7 @@ first commit after one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
@@ -28,8 +27,7 @@ _LEAST_PARTITIONS = 1_024
 _DROPPED_KEPT = 65_536
 
 
-@dataclass(eq=False, slots=True)
-class CommittedPartition:
+class CommittedPartition(msgspec.Struct, eq=False):
     """One partition that a group committed for.
 
     Attributes:

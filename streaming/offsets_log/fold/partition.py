@@ -64,6 +64,9 @@ _FOLDED_AT_ONCE = 16_384
 _WAITING_BYTES = 4 * 1024 * 1024
 _OF_OTHERS = 25
 
+_PARTITION_SIZE = 4
+"""Bytes of the partition, at the end of a key of type 1."""
+
 # Records looked up together at first, and again after many new keys.
 _LEAST_CHUNK = 2_048
 
@@ -151,6 +154,9 @@ class Compactor:
         self._fold = CommitFold(self._boundaries, self._decode_plain)
         self._commit_slots = CommitSlots()
         self._chunk = _LEAST_CHUNK
+        # Keys of one commit request follow each other: all but their last bytes, and the group and topic they name.
+        self._head: bytes | None = None
+        self._of_head: tuple[_Group, str]
         self._kept_bytes = 0
         self._waiting: list[tuple[int, int, bytes | None, bytes | None]] = []
         self._waiting_bytes = 0
@@ -282,13 +288,17 @@ class Compactor:
 
     def _new_committed(self, key: bytes) -> CommittedPartition | None:
         """The partition of a new, valid key of type 1 in a watched group and topic; None for any other key."""
-        parts = offset_commit_parts(key)
-        if parts is None:
-            return None
-        name, topic, partition = parts
-        group = self._group(name)
-        if not isinstance(group, _Group) or not self._topic(topic):
-            return None
+        head, partition = key[:-_PARTITION_SIZE], int.from_bytes(key[-_PARTITION_SIZE:], "big", signed=True)
+        if head != self._head or partition < 0:
+            parts = offset_commit_parts(key)
+            if parts is None:
+                return None
+            name, topic, _ = parts
+            group = self._group(name)
+            if not isinstance(group, _Group) or not self._topic(topic):
+                return None
+            self._head, self._of_head = head, (group, topic)
+        group, topic = self._of_head
         self._kept_bytes += len(key)
         return self._commit_slots.make(group.number, group.open, (topic, partition), key)
 
