@@ -164,6 +164,7 @@ def test_a_command_whose_reader_has_gone_is_done(command: list[str], tmp_path: P
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.nightly
 def test_what_is_done_is_said_whatever_letters_the_terminal_lacks_and_whether_anybody_reads_it(tmp_path: Path) -> None:
     lake = empty_lake(tmp_path / "lake", [table_named("marks"), table_named("rounds")])
     command = ("mark", "деплой", "--lake", lake.root, "--cluster", "c")
@@ -176,6 +177,7 @@ def test_what_is_done_is_said_whatever_letters_the_terminal_lacks_and_whether_an
     assert LakeReader(lake.root).rows("SELECT text FROM marks") == [{"text": "деплой"}] * 2
 
 
+@pytest.mark.nightly
 def test_a_command_whose_reader_has_gone_does_what_is_left_and_its_exit_code_says_what_came_of_it(
     closed_port: int, tmp_path: Path
 ) -> None:

@@ -196,6 +196,7 @@ def test_a_server_that_starts_after_a_cluster_was_closed_ends_what_still_fired(
     deployed.hears("b", "gone", "orders")
 
 
+@pytest.mark.nightly
 def test_an_alerter_for_one_cluster_leaves_those_alone_that_it_does_not_know(
     deploy: Callable[..., Deployment], monkeypatch: pytest.MonkeyPatch
 ) -> None:

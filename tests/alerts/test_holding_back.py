@@ -177,6 +177,7 @@ def test_a_mute_that_repeats_holds_back_what_begins_in_any_of_its_times(make: Ma
     assert living.inboxes["ops"].told == [(5.2, "[firing] drift: a (critical)")]
 
 
+@pytest.mark.nightly
 def test_a_failing_target_is_sent_what_was_held_back_when_it_takes_messages_again(make: Make) -> None:
     living = make(DRIFT)
     living.round(0)

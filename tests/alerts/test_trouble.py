@@ -143,6 +143,7 @@ def test_tables_that_cannot_be_judged_are_an_alert_and_then_an_end(
     assert "a restart opens them again" in caplog.text
 
 
+@pytest.mark.nightly
 def test_a_table_that_heals_is_judged_on_and_the_alert_resolves(watched: Watched) -> None:
     watched.round(0, group_health=_uneven("a", 0.0))
     watched.writer.write(1, {"group_health": _uneven("a", 3.0)})

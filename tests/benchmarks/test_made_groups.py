@@ -13,6 +13,7 @@ from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.steady_state import STAGES, stage_seconds
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 def test_made_groups_are_read_as_healthy_groups_with_every_commit_counted(
     bootstrap: str, unique: str, tmp_path: Path

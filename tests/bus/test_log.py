@@ -137,6 +137,7 @@ while True:
 """
 
 
+@pytest.mark.nightly
 def test_a_writer_killed_at_any_moment_leaves_whole_objects_only(objects: Objects, folder: str) -> None:
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", _KILLED, folder], stdout=subprocess.PIPE)

@@ -21,6 +21,7 @@ from streaming.spark import jars_for
 _SECRET = "correct-horse-battery-staple"
 
 
+@pytest.mark.nightly
 def test_what_executors_run_can_be_imported_from_the_packed_file_with_the_data_beside_it(tmp_path: Path) -> None:
     pack(tmp_path / "evenkeel.zip")
     code = (

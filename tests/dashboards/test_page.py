@@ -377,6 +377,7 @@ def test_axe_finds_nothing_on_any_board_in_light_and_dark(boards: list[str], bro
     assert {board: some for board, some in found.items() if some} == {}
 
 
+@pytest.mark.nightly
 def test_a_server_that_does_not_answer_is_reported_until_it_does(
     address: str, lake: MadeLake, open_page: OpenPage
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
             EmbeddedBroker(tmp_path, port=port).start()
 
 
+@pytest.mark.nightly
 def test_a_broker_that_dies_while_starting_names_its_last_words(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path, overrides={"num.io.threads": "none"})
     with pytest.raises(SetupError, match=r"cannot hold a broker|ended while starting"):

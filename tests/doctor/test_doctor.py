@@ -129,6 +129,7 @@ def test_rules_are_named(tmp_path: Path, rules: str, state: str, text: str) -> N
     assert CheckResult("alerts", "rules and targets", state, text) in list(found)  # type: ignore[arg-type]
 
 
+@pytest.mark.nightly
 def test_targets_are_judged_by_their_form_and_nothing_is_sent(tmp_path: Path) -> None:
     good = Settings.model_validate({"alerts": {"targets": {"hooks": f"json://127.0.0.1:{free_port()}/hook"}}})
     assert CheckResult("alerts", "rules and targets", "ok", "targets: hooks") in list(check_alerts(good))

@@ -63,6 +63,7 @@ def test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_ro
     assert differences(without_rebuilds(contents(Path(settings.lake))), contents(recorded.lake)) == {}
 
 
+@pytest.mark.nightly
 def test_a_lost_file_of_the_state_is_told_with_the_command(settings: Settings) -> None:
     for file in (Path(checkpoint_of(settings)) / "state").glob("0/[0-9]*/*"):
         if file.is_file():

@@ -169,6 +169,7 @@ def _wait_until_readable(bootstrap: str, partition: int) -> None:
         until(lambda: committed.end_offsets([at]) == everything.end_offsets([at]), _MARKER_S)
 
 
+@pytest.mark.nightly
 def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_alert(
     cluster: Cluster, monitor: Monitor
 ) -> None:

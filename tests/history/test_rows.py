@@ -264,6 +264,7 @@ LAGS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 11), VALUES, st.
 GAPS = st.lists(st.sampled_from((-4_000, 0, 9_000, 10_000, 30_000, 400_000, 2_000_000)), min_size=11, max_size=11)
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(-2_500_000, 3_500_000), GAPS, LAGS)
 def test_hours_are_those_of_a_reader_who_goes_through_every_round(

@@ -81,6 +81,7 @@ def test_a_stop_ends_the_work_after_the_piece_in_progress(job: Job, monkeypatch:
     assert sorted(job.files.values()) == [1, MANY]
 
 
+@pytest.mark.nightly
 def test_a_failure_is_a_warning_an_hour_and_the_job_goes_on(job: Job, caplog: pytest.LogCaptureFixture) -> None:
     for file in Path(job.lake.path("lag")).rglob("*.parquet"):
         file.unlink()

@@ -87,6 +87,7 @@ def test_one_that_is_watched_is_refused(lake: Path) -> None:
     assert counts(lake, OLD)["rounds"] == 5
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("minutes", "goes"), [(5, False), (40, True)])
 def test_one_that_nobody_has_closed_is_watched_while_its_rounds_are_young(
     tmp_path: Path, minutes: int, goes: bool

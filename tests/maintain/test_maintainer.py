@@ -153,6 +153,7 @@ def test_a_marked_deletion_that_copies_the_rows_that_stay_is_no_news_to_follower
     assert LakeReader(lake.root).count("lag") == 1
 
 
+@pytest.mark.nightly
 def test_the_last_day_that_is_kept_stays_and_a_lake_without_writers_stays_as_it_is(
     lake: DeltaLake, writer: Writer
 ) -> None:

@@ -156,6 +156,7 @@ def test_a_lake_in_which_nobody_has_muted_anything_lists_no_mutes(tmp_path: Path
     assert out.getvalue() == "No mute holds on c.\n"
 
 
+@pytest.mark.nightly
 def test_many_write_at_once_and_none_is_lost(lake: str) -> None:
     def write(number: int) -> None:
         for n in range(5):

@@ -34,6 +34,7 @@ def problems_of(settings: Settings) -> list[str]:
     return check(settings)
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) -> None:
     lines = re.findall(r"^    kafka-acls (.*)$", SECURITY.read_text("utf-8"), re.MULTILINE)

@@ -301,6 +301,7 @@ def test_sums_over_weeks_and_months_are_those_of_the_decisions(
     assert "It last wrote history" in shown(served, "/evenkeel")
 
 
+@pytest.mark.nightly
 def test_an_alerter_that_has_written_its_place_lives(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g")], rounds=3)
     decisions = Decisions(str(tmp_path / "lake"), CLUSTER)
@@ -380,6 +381,7 @@ def test_no_address_fails_a_board(boards: Served, path: str, parameters: list[tu
     assert time.monotonic() - began < _LONG_S
 
 
+@pytest.mark.nightly
 def test_a_group_says_since_when_its_states_hold_and_for_how_long_each_did(
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:

@@ -172,6 +172,7 @@ def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_nobody_knows_whether_the_alerter_of_a_silent_cluster_lives(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:
@@ -184,6 +185,7 @@ def test_nobody_knows_whether_the_alerter_of_a_silent_cluster_lives(
         )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_is_gone_for_good_makes_nobody_unhealthy_after_days(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:

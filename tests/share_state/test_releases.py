@@ -31,6 +31,7 @@ def test_the_schema_files_say_what_the_classes_of_every_release_say() -> None:
     assert seen == {(release, key_type) for release in SHARE_RELEASES for key_type in (0, 1)}
 
 
+@pytest.mark.nightly
 def test_random_records_of_every_release_are_printed_as_its_own_classes_print_them() -> None:
     compared: Counter[str] = Counter()
     for record in random_share_records(932, examples(10_000)):

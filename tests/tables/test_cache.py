@@ -238,6 +238,7 @@ def test_a_cluster_that_was_silent_for_hours_stays_where_its_rows_share_a_file_w
     assert [(row["cluster"], row["verdict"]) for row in begun.rows(CURRENT)] == [("c", "v1"), ("d", "v23")]
 
 
+@pytest.mark.nightly
 def test_large_files_are_read_and_sorted_in_pieces_and_give_the_same_rows(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

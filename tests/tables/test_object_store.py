@@ -226,6 +226,7 @@ def test_a_bucket_that_is_not_there_is_told(s3: str) -> None:
         DeltaLake(f"{s3}-not-there/lake").create([table_named("lag")])
 
 
+@pytest.mark.nightly
 def test_files_that_tasks_have_written_are_committed_once_although_answers_are_lost(
     distant: DeltaLake, faulty: FaultyStore
 ) -> None:

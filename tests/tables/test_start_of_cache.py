@@ -110,6 +110,7 @@ def test_a_start_shows_what_is_in_the_lake_whichever_cluster_is_silent_and_whate
     assert clusters.shown() == clusters.there()
 
 
+@pytest.mark.nightly
 def test_names_that_the_log_has_cut_hide_no_cluster(clusters: Clusters) -> None:
     # (delta-rs and Spark cut long texts in the statistics of a file.)
     long = [f"{letter * 70}-{end}" for letter in "abc" for end in "xy"]

@@ -261,6 +261,7 @@ def _rows(lake: Lake, target: str) -> Counter[tuple[str, str]]:
     return Counter((outcome, state) for outcome, state, *_ in lake.deliveries(target))
 
 
+@pytest.mark.nightly
 def test_a_restart_in_the_middle_of_a_storm_sends_only_what_has_no_row(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.rules = rules(tmp_path, DRIFT, DRIFT.replace("name: drift", "name: seen").replace("critical", "warning"))

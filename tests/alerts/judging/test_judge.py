@@ -224,6 +224,7 @@ def test_where_evaluation_stands_is_kept_without_a_commit_per_round(
     assert writer.transitions() == []
 
 
+@pytest.mark.nightly
 def test_two_alerters_cannot_both_decide(made: tuple[Rule, ...], empty: Path, tmp_path: Path) -> None:
     shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
     writer, clock = Writer(tmp_path), _Clock()

@@ -140,6 +140,7 @@ def test_the_fewest_moves(before: Assignment, of: Group, told: int | None) -> No
         assert optimal_moves(before, of) == told
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("idle", "told"), [(1, 1), (30, None)])
 def test_too_large_a_search_gives_no_figure(idle: int, told: int | None) -> None:
     # With a million pairs of a topic and a member it may take 40 rounds: enough for one move and not for thirty.

@@ -34,6 +34,7 @@ def test_only_names_of_everyday_length_are_remembered() -> None:
     assert placement._kept.cache_info().currsize == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 def test_java_puts_every_group_on_the_same_partition() -> None:
     names = ["", "polygenelubricants", "göt-🦊", "x" * 1_000, *(f"group-{n}" for n in range(500))]

@@ -144,6 +144,7 @@ def test_what_is_no_label_is_one_sentence(name: str, value: str) -> None:
         load_settings(serve={"labels": {name: value}})
 
 
+@pytest.mark.nightly
 def test_a_receiver_that_is_away_is_logged_once_and_so_is_its_return(
     labelled: Served, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:

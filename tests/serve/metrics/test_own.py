@@ -154,6 +154,7 @@ def test_a_group_that_is_behind_gets_older_between_its_rows(tmp_path: Path, serv
         assert served.metric(f"evenkeel_group_time_behind_max_seconds{at}") == pytest.approx(high)
 
 
+@pytest.mark.nightly
 def test_moves_are_those_of_the_last_hour(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path, [], end=datetime.now(UTC))
     now = lake.end
@@ -199,6 +200,7 @@ def test_the_newest_batch_is_told_by_phase_with_what_it_left_behind(
     assert served.metric(f"evenkeel_job_state_rows{at}") == 61
 
 
+@pytest.mark.nightly
 def test_deliveries_are_counted_by_their_newest_outcome(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g")])
     now = int(lake.end.timestamp() * 1000)
