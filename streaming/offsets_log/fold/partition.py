@@ -42,7 +42,6 @@ from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlot
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.records import (
     MODERN_TYPES,
-    CommitWindow,
     GroupEpoch,
     GroupInput,
     MembershipRecord,
@@ -63,9 +62,6 @@ _FOLDED_AT_ONCE = 16_384
 # 25 times, so they count for that.
 _WAITING_BYTES = 4 * 1024 * 1024
 _OF_OTHERS = 25
-
-_PARTITION_SIZE = 4
-"""Bytes of the partition, at the end of a key of type 1."""
 
 # Records looked up together at first, and again after many new keys.
 _LEAST_CHUNK = 2_048
@@ -154,9 +150,8 @@ class Compactor:
         self._fold = CommitFold(self._boundaries, self._decode_plain)
         self._commit_slots = CommitSlots()
         self._chunk = _LEAST_CHUNK
-        # Keys of one commit request follow each other: all but their last bytes, and the group and topic they name.
-        self._head: bytes | None = None
-        self._of_head: tuple[_Group, str]
+        # Keys of one commit request follow each other: one of them without its partition, and the group and topic.
+        self._named: tuple[bytes, _Group, str] | None = None
         self._kept_bytes = 0
         self._waiting: list[tuple[int, int, bytes | None, bytes | None]] = []
         self._waiting_bytes = 0
@@ -223,14 +218,14 @@ class Compactor:
         self.fold()
         by_slot = self._commit_slots.by_slot
         windows = self._fold.windows([each.owner for each in by_slot], [each.name for each in by_slot])
-        owner, inputs = _next(windows)
+        owner, inputs = next(windows, (-1, []))
         for name, group in self._groups.items():
             if not isinstance(group, _Group):
                 continue
             found: list[GroupInput] = []
             if owner == group.number:
                 found.extend(inputs)
-                owner, inputs = _next(windows)
+                owner, inputs = next(windows, (-1, []))
             if group.items:
                 found = in_order(found + group.items)
             if found:
@@ -288,19 +283,16 @@ class Compactor:
 
     def _new_committed(self, key: bytes) -> CommittedPartition | None:
         """The partition of a new, valid key of type 1 in a watched group and topic; None for any other key."""
-        head, partition = key[:-_PARTITION_SIZE], int.from_bytes(key[-_PARTITION_SIZE:], "big", signed=True)
-        if head != self._head or partition < 0:
+        if self._named is None or key[:-4] != self._named[0] or key[-4] & 0x80:
             parts = offset_commit_parts(key)
-            if parts is None:
+            group = None if parts is None else self._group(parts[0])
+            if parts is None or not isinstance(group, _Group) or not self._topic(parts[1]):
                 return None
-            name, topic, _ = parts
-            group = self._group(name)
-            if not isinstance(group, _Group) or not self._topic(topic):
-                return None
-            self._head, self._of_head = head, (group, topic)
-        group, topic = self._of_head
+            self._named = key[:-4], group, parts[1]
+        _, group, topic = self._named
+        name = topic, int.from_bytes(key[-4:], "big")
         self._kept_bytes += len(key)
-        return self._commit_slots.make(group.number, group.open, (topic, partition), key)
+        return self._commit_slots.make(group.number, group.open, name, key)
 
     def _add_plain(self, record: LogRecord, key: Key) -> bool:
         """Process a record that is no commit of a watched group and topic; False if no record of its key counts."""
@@ -391,7 +383,3 @@ class Compactor:
             watched = self._topics[name] = self._watches_topic(name)
             self._kept_bytes += _NAME_BYTES + len(name)
             return watched
-
-
-def _next(windows: Iterator[tuple[int, list[CommitWindow]]]) -> tuple[int, list[CommitWindow]]:
-    return next(windows, (-1, []))
