@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,7 +18,7 @@ from dashboards import Site
 from streaming.config import ServeSettings
 from streaming.serve import api, burrow, health
 from streaming.serve.access import Guard
-from streaming.serve.metrics import OWN, TEXT, ScrapeRefusedError, Scrapes
+from streaming.serve.metrics import OWN, TEXT, Scrapes
 from streaming.serve.model import Model
 from streaming.serve.page import page, problem, takes_gzip
 from streaming.serve.page import routes as page_routes
@@ -43,13 +44,16 @@ def application(
         *(burrow.routes(model) if model.burrow else ()),
     ]
 
-    async def http_error(request: Request, error: Exception) -> Response:
+    async def refused(request: Request, error: HTTPException) -> Response:
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-        if isinstance(error, HTTPException) and error.status_code == 404 and not path.startswith(_MACHINES):
-            return await page(site, request)
-        return await _http_error(request, error)
+        if error.detail != HTTPStatus.NOT_FOUND.phrase:
+            return problem(error.status_code, error.detail, headers=error.headers)
+        # It is Starlette's own: no route fits.
+        if path.startswith(_MACHINES):
+            return problem(404, "There is nothing here: / lists what there is.")
+        return await page(site, request)
 
-    handlers: dict[Any, Any] = {HTTPException: http_error, Exception: _failure}
+    handlers: dict[Any, Any] = {HTTPException: refused, Exception: _failure}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Guard(app, settings)
@@ -58,18 +62,9 @@ def application(
 def _metrics(scrapes: Scrapes, request: Request) -> Response:
     mode = request.path_params.get("mode") or request.query_params.get("mode") or OWN
     zipped = takes_gzip(request.headers)
-    try:
-        body = scrapes.scrape(mode, cluster=request.query_params.get("cluster"), zipped=zipped)
-    except ScrapeRefusedError as error:
-        return problem(error.status, str(error), headers={"Retry-After": "5"} if error.status == 503 else None)
+    body = scrapes.scrape(mode, cluster=request.query_params.get("cluster"), zipped=zipped)
     headers = {"Content-Type": TEXT, "Vary": "Accept-Encoding"}
     return Response(body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = "There is nothing here: / lists what there is." if status == 404 else str(error)
-    return problem(status, detail)
 
 
 async def _failure(_: Request, __: Exception) -> Response:

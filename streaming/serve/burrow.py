@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -27,18 +28,6 @@ from streaming.times import epoch_ms, utc
 _INTERVALS: Final = 10
 
 _ORDER: Final[Mapping[Status, int]] = {"OK": 1, "WARN": 2, "ERR": 3, "STOP": 4, "STALL": 5, "REWIND": 6}
-
-# Rows of `/lag` are read by this key, at most so many: more partitions has no group.
-_KEY: Final = ("topic", "partition")
-_MOST: Final = 1_000_000
-
-
-class _RefusedError(Exception):
-    """A request is answered with an error; status and message as Burrow has them."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 @dataclass(slots=True)
@@ -63,8 +52,8 @@ def routes(model: Model) -> list[Route]:
                 return _json(request, "the tables are still being read", 503, error=True)
             try:
                 return await run_in_threadpool(answer, model, request, snapshot)
-            except _RefusedError as error:
-                return _json(request, str(error), error.status, error=True)
+            except HTTPException as error:
+                return _json(request, error.detail, error.status_code, error=True)
 
         return endpoint
 
@@ -85,10 +74,10 @@ def routes(model: Model) -> list[Route]:
         Route("/burrow/admin/ready", ready),
         Route("/v3/kafka", answered(_clusters)),
         Route(of, answered(_cluster)),
-        Route(f"{of}/topic", answered(partial(_names, rows="ends", column="topic", told="topic"))),
+        Route(f"{of}/topic", answered(_topics)),
         Route(f"{of}/topic/{{topic}}", answered(_topic)),
-        Route(f"{of}/topic/{{topic}}/consumers", answered(_topic_consumers)),
-        Route(f"{of}/consumer", answered(partial(_names, rows="partitions", column="group_id", told="consumer"))),
+        Route(f"{of}/topic/{{topic}}/consumers", answered(_consumers)),
+        Route(f"{of}/consumer", answered(_consumers)),
         Route(f"{of}/consumer/{{consumer}}", answered(_consumer)),
         Route(f"{of}/consumer/{{consumer}}/status", answered(partial(_status, show_all=False))),
         Route(f"{of}/consumer/{{consumer}}/lag", answered(partial(_status, show_all=True))),
@@ -109,11 +98,9 @@ def _cluster(_model: Model, request: Request, snapshot: Snapshot) -> Response:
     return _json(request, "cluster module detail returned", module=module)
 
 
-def _names(_model: Model, request: Request, snapshot: Snapshot, *, rows: str, column: str, told: str) -> Response:
-    """The distinct values of a column, in a field of its name in Burrow."""
-    found = {name for (name,) in snapshot.rows(rows, _known(request, snapshot).name, column)}
-    fields: dict[str, Any] = {f"{told}s": sorted(found)}
-    return _json(request, f"{told} list returned", **fields)
+def _topics(_model: Model, request: Request, snapshot: Snapshot) -> Response:
+    found = {topic for (topic,) in snapshot.rows("ends", _known(request, snapshot).name, "topic")}
+    return _json(request, "topic list returned", topics=sorted(found))
 
 
 def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
@@ -125,22 +112,24 @@ def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
         if topic == wanted and end is not None
     ]
     if not ends:
-        raise _RefusedError(404, "cluster or topic not found")
+        raise HTTPException(404, "cluster or topic not found")
     return _json(request, "topic offsets returned", offsets=ends)
 
 
-def _topic_consumers(_model: Model, request: Request, snapshot: Snapshot) -> Response:
-    wanted = request.path_params["topic"]
-    of_cluster = snapshot.rows("partitions", _known(request, snapshot).name, "group_id", "topic")
-    found = {group for group, topic in of_cluster if topic == wanted}
-    return _json(request, "consumers of topic returned", consumers=sorted(found))
+def _consumers(model: Model, request: Request, snapshot: Snapshot) -> Response:
+    """Groups with a status: those of which nothing can be judged would only be NOTFOUND there."""
+    topic = request.path_params.get("topic")
+    rows = model.lake.ask("burrow_consumers", {"cluster": _known(request, snapshot).name})
+    found = {row["group_id"] for row in rows if topic in {None, row["topic"]}}
+    message = "consumer list returned" if topic is None else "consumers of topic returned"
+    return _json(request, message, consumers=sorted(found))
 
 
 def _consumer(model: Model, request: Request, snapshot: Snapshot) -> Response:
     cluster = _heard(model, snapshot, _known(request, snapshot, "cluster or consumer not found"))
     found = _partitions(model, cluster, request.path_params["consumer"])
     if not found:
-        raise _RefusedError(404, "cluster or consumer not found")
+        raise HTTPException(404, "cluster or consumer not found")
     topics = {
         topic: [
             {
@@ -167,7 +156,7 @@ def _status(model: Model, request: Request, snapshot: Snapshot, *, show_all: boo
         return _json(request, "consumer status returned", 404, status=status)
     _heard(model, snapshot, cluster)
     if not snapshot.whole:
-        raise _RefusedError(503, "older rows are still being read, and a window with gaps would look like a stop")
+        raise HTTPException(503, "older rows are still being read, and a window with gaps would look like a stop")
     found = _partitions(model, cluster, group)
     if not found:
         return _json(request, "consumer status returned", 404, status=status)
@@ -211,17 +200,13 @@ def _judged(topic: str, number: int, one: _Partition, cluster: Cluster, held_sin
 def _partitions(model: Model, cluster: Cluster, group: str) -> dict[str, list[_Partition]]:
     """A group's partitions by topic; the place in the list is the number, as far as the group has committed."""
     of = {"cluster": cluster.name, "group_id": group}
-    any_of = {"topic": None, "status": None}
-    rows = model.lake.page("api_lag", of | any_of, _KEY, None, _MOST)
     found: dict[str, dict[int, _Partition]] = {}
-    for row in rows:
-        if row["committed_offset"] is None or row["last_commit_time"] is None or row["lag"] is None:
-            continue
+    for row in model.lake.ask("burrow_partitions", of):
         found.setdefault(row["topic"], {})[row["partition"]] = _Partition(
             row["client_host"] or "", row["client_id"] or "", row["lag"], row["last_commit_time"], [_commit(row)]
         )
     commits: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in model.lake.page("burrow_commits", of, (*_KEY, "round_time"), None, _MOST):
+    for row in model.lake.ask("burrow_commits", of):
         commits.setdefault((row["topic"], row["partition"]), []).append(_commit(row))
     since = utc(cluster.round_ms - _INTERVALS * (cluster.interval_ms or 0))
     ends: dict[tuple[str, int], list[int]] = {}
@@ -249,14 +234,14 @@ def _commit(row: Mapping[str, Any]) -> dict[str, Any]:
 def _known(request: Request, snapshot: Snapshot, otherwise: str = "cluster not found") -> Cluster:
     cluster = snapshot.clusters.get(request.path_params["cluster"])
     if cluster is None:
-        raise _RefusedError(404, otherwise)
+        raise HTTPException(404, otherwise)
     return cluster
 
 
 def _heard(model: Model, snapshot: Snapshot, cluster: Cluster) -> Cluster:
     """The cluster, unless it is silent: Burrow has no field that could say how old an answer is."""
     if cluster.name in model.silent(snapshot):
-        raise _RefusedError(503, "no round has come from the cluster for some time, so nothing is known of its present")
+        raise HTTPException(503, "no round has come from the cluster for some time, so nothing is known of its present")
     return cluster
 
 

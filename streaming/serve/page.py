@@ -18,6 +18,9 @@ from dashboards import RenderedPage, Site, assets, segments
 # A value that was wrong is quoted so far.
 _LONGEST = 200
 
+RETRY: Final = {"Retry-After": "5"}
+"""Headers of an answer that a later request will get."""
+
 
 def problem(status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> Response:
     """An error as the answer to a request.

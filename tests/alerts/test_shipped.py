@@ -221,7 +221,10 @@ def test_messages_say_what_the_row_holds() -> None:
     row = {"imbalance": 2.0, "imbalance_optimal": 1 / 3}
     assert "is 2, 0.3333 would be possible" in _truth("imbalance", **row)[1]
     message = _truth("drift", verdict="drifted", drifted_count=4, strategy=None)[1]
-    assert message.startswith("g runs unknown and has 4 partitions with a wrong owner")
+    assert message.startswith("g runs unknown and has a wrong owner for 4 of its partitions or tasks")
+    tasks = [{"kind": "doubly_assigned", "topic": "0", "partition": number} for number in range(2)]
+    message = _truth("doubly_assigned", verdict="drifted", drifted_partitions=tasks)[1]
+    assert message == "g has more than one owner for 2 of its partitions or tasks"
 
 
 def test_a_hanging_transaction_is_told_with_the_numbers_as_other_tools_show_them() -> None:

@@ -336,6 +336,24 @@ def test_a_group_that_loses_data_soon_is_critical(tmp_path: Path, serve_over: Ca
     assert "orders 1 ends in 30 s to 5 min" in served.get("/groups/sure").text
 
 
+def test_the_head_of_a_connect_group_counts_what_its_workers_run_and_of_others_partitions(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    lake = MadeLake(tmp_path / "lake", [MadeGroup("consumers", topics={"orders": 6})])
+    ms = int(lake.end.timestamp() * 1000)
+    lake.add(
+        "group_health",
+        {"cluster": CLUSTER, "round": lake.last, "round_time": ms, "event_date": ms // 86_400_000, "ended": False,
+         "group_id": "connect-cluster", "protocol_type": "connect", "verdict": "identical", "findings": [],
+         "topics": 0, "partitions": 0, "assigned_partitions": 5, "members": 2},
+    )  # fmt: skip
+    served = serve_over(tmp_path / "lake", lake)
+    served.poll()
+    heads = [text_of(served.get(f"/groups/{group}").text) for group in ("connect-cluster", "consumers")]
+    assert ["units 5 " in heads[0], "partitions 0 " in heads[0]] == [True, False]
+    assert "partitions 6 " in heads[1]
+
+
 def test_decisions_that_are_left_out_are_said(
     tmp_path: Path, serve_over: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,8 @@ def burrow(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
         lake.add("group_health", {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": lake.last,
                                   "round_time": now, "group_id": group, "ended": False, "findings": []})  # fmt: skip
     lake.add("lag", row | {"group_id": "blocked", "lag": None, "reason": "offsets_blocked", "last_commit_time": now})
+    # A share group has offsets, and nobody commits them.
+    lake.add("lag", row | {"group_id": "shared", "last_commit_time": None})
     served = serve_over(root, lake, burrow_minutes=30)
     served.poll()
     return served
@@ -127,7 +129,7 @@ def test_nothing_is_judged_before_the_older_rows_were_read(burrow: Served) -> No
             f"{OF}/consumer",
             "consumer list returned",
             "consumers",
-            ["a-day-ago", "blocked", "fine", "grows", "just-now"],
+            ["a-day-ago", "fine", "grows", "just-now"],
         ),
     ],
 )
@@ -136,6 +138,13 @@ def test_lists(burrow: Served, path: str, message: str, name: str, value: list[A
     assert found.keys() == ENVELOPE | {name}
     assert (found["error"], found["message"], found[name]) == (False, message, value)
     assert (found["request"].keys(), found["request"]["url"]) == ({"url", "host"}, path)
+
+
+def test_each_group_of_the_list_has_a_status_and_one_that_cannot_be_judged_is_not_in_it(burrow: Served) -> None:
+    listed = burrow.get(f"{OF}/consumer").json()["consumers"]
+    assert all(status(burrow, group)["status"] != "NOTFOUND" for group in listed)
+    assert {"blocked", "shared"}.isdisjoint(listed)
+    assert "shared" not in burrow.get(f"{OF}/topic/u/consumers").json()["consumers"]
 
 
 def test_the_rings_of_a_consumer(burrow: Served) -> None:

@@ -11,15 +11,14 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
+from starlette.exceptions import HTTPException
+
+from streaming.serve.page import quoted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # What fits into 64 bits, as the tables' numbers and DuckDB's parameters do.
 _Long = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
-
-
-class CursorError(ValueError):
-    """A text is no cursor of that list."""
 
 
 def encode_cursor(values: Sequence[Any]) -> str:
@@ -36,7 +35,7 @@ def decode_cursor(cursor: str, kinds: Sequence[type]) -> list[Any]:
         kinds: The types of the key's columns: str, int or datetime.
 
     Raises:
-        CursorError: It is none of this list.
+        HTTPException: It is none of this list.
     """
     plain: Any = tuple[tuple(str if kind is str else _Long for kind in kinds)]  # type: ignore[misc]  # a type by values
     try:
@@ -45,8 +44,9 @@ def decode_cursor(cursor: str, kinds: Sequence[type]) -> list[Any]:
             _EPOCH + timedelta(microseconds=value) if kind is datetime else value
             for value, kind in zip(values, kinds, strict=True)
         ]
-    except (binascii.Error, ValueError, RecursionError, OverflowError) as error:
-        raise CursorError from error
+    except (binascii.Error, ValueError, RecursionError, OverflowError):
+        message = f"cursor does not belong to this list: {quoted(cursor)}; use `next` of the previous page."
+        raise HTTPException(400, message) from None
 
 
 # A page of this size is a few hundred kilobytes; making its JSON holds up others for some milliseconds.
@@ -77,6 +77,25 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     verdict: str | None = None
     kind: str | None = None
     since: Annotated[datetime, Meta(tz=True)] | None = None
+
+
+class ExplainFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of an explanation.
+
+    Attributes:
+        group: The group's id.
+        cluster: The cluster, by its configured name.
+        generation: A generation or epoch; None for the newest verdict.
+        decision: Number of a decision; None for the newest.
+        partition: Only this partition, as TOPIC/NUMBER. For RocketMQ the queues of this number on every broker; with
+            TOPIC@BROKER as the topic, that one.
+    """
+
+    group: str
+    cluster: str | None = None
+    generation: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    decision: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,17 @@ from typing import Any, Final, TypeVar
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from dashboards import Site, since
-from streaming.explain import PartitionError
-from streaming.serve.api.explained import ExplainFilter, NoVerdictError, explained
-from streaming.serve.api.listings import LISTINGS, CursorError, Filter, Listing, decode_cursor, encode_cursor
+from streaming.explain import NoSuchPartitionError, PartitionError, read_partition, verdicts_in_words
+from streaming.serve.api.listings import LISTINGS, ExplainFilter, Filter, Listing, decode_cursor, encode_cursor
 from streaming.serve.api.noting import marking
 from streaming.serve.model import Model, Snapshot
-from streaming.serve.page import problem, quoted
+from streaming.serve.page import RETRY, quoted
 from streaming.times import utc
 
 PREFIX: Final = "/api/v1"
@@ -63,22 +63,14 @@ class _Anything(Convertor[str]):
 register_url_convertor("anything", _Anything())
 
 
-class _RefusedError(Exception):
-    """A parameter is wrong; the text is a sentence."""
-
-
 def routes(model: Model, site: Site) -> list[Route]:
     """The routes of the API; older rows than those in memory are the site's."""
 
     def in_thread(answer: Callable[[Request, Snapshot], Response]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            snapshot = model.snapshot
-            if snapshot is None:
-                return problem(503, _STARTING, headers={"Retry-After": "5"})
-            try:
-                return await run_in_threadpool(answer, request, snapshot)
-            except _RefusedError as error:
-                return problem(400, str(error))
+            if model.snapshot is None:
+                raise HTTPException(503, _STARTING, RETRY)
+            return await run_in_threadpool(answer, request, model.snapshot)
 
         return endpoint
 
@@ -102,11 +94,7 @@ def routes(model: Model, site: Site) -> list[Route]:
 def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) -> Response:
     asked = _checked(request, Filter, {"cluster", "limit", "cursor", *listing.takes})
     kinds = [_KINDS.get(column, str) for column in listing.key]
-    try:
-        after = decode_cursor(asked.cursor, kinds) if asked.cursor is not None else None
-    except CursorError:
-        message = f"cursor does not belong to this list: {quoted(asked.cursor or '')}; use `next` of the previous page."
-        raise _RefusedError(message) from None
+    after = decode_cursor(asked.cursor, kinds) if asked.cursor is not None else None
     known = {name: getattr(asked, name) for name in ("cluster", "topic", "status", "verdict", "kind")} | {
         "group_id": asked.group,
         "since": _since(model, asked.since, listing.name),
@@ -124,12 +112,8 @@ def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) 
 def _group(model: Model, request: Request, snapshot: Snapshot) -> Response:
     group = request.path_params["group"]
     asked = _checked(request, Filter, {"cluster"})
-    of = {"cluster": asked.cluster, "group_id": group}
-    found = model.lake.ask("groups", {**of, "imbalance": model.thresholds.imbalance})
-    if not found:
-        return problem(404, f"There is no living group {quoted(group)}.")
-    if len(found) > 1:
-        return problem(400, f"Several clusters have a group {quoted(group)}: add ?cluster= and a name.")
+    given = {"cluster": asked.cluster, "group_id": group, "imbalance": model.thresholds.imbalance}
+    found = _of_one_cluster(model.lake.ask("groups", given), "living group", group)
     of = {"cluster": found[0]["cluster"], "group_id": group}
     verdicts = model.lake.ask("api_drift", {**of, "verdict": None})
     return _json(
@@ -145,26 +129,35 @@ def _group(model: Model, request: Request, snapshot: Snapshot) -> Response:
 def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
     topic = request.path_params["topic"]
     asked = _checked(request, Filter, {"cluster"})
-    found = model.lake.ask("topics", {"cluster": asked.cluster, "topic": topic})
-    if not found:
-        return problem(404, f"There is no topic {quoted(topic)}.")
-    if len(found) > 1:
-        return problem(400, f"Several clusters have a topic {quoted(topic)}: add ?cluster= and a name.")
+    found = _of_one_cluster(model.lake.ask("topics", {"cluster": asked.cluster, "topic": topic}), "topic", topic)
     groups = model.lake.ask("api_topic_groups", {"cluster": found[0]["cluster"], "topic": topic})
     return _json({"topic": found[0], "groups": groups, "rounds": _rounds(model, snapshot)})
 
 
 def _explain(site: Site, request: Request) -> Response:
+    """The verdict in words, of the worst topic where a group decides topic by topic (RocketMQ).
+
+    Then `other_topics` has the same of each of the others.
+    """
     asked = _checked(request, ExplainFilter, ExplainFilter.__struct_fields__)
     try:
-        body = explained(site, asked)
-    except PartitionError as error:
-        raise _RefusedError(str(error)) from None
-    except NoVerdictError as error:
-        return problem(error.status, str(error))
-    if body is None:
-        return problem(503, _READING, headers={"Retry-After": "2"})
-    return _json(body)
+        place = None if asked.partition is None else read_partition(asked.partition)
+        found = site.verdicts(asked.group, asked.cluster, asked.generation, asked.decision)
+        if found is None:
+            raise HTTPException(503, _READING, {"Retry-After": "2"})
+        told = verdicts_in_words(_of_one_cluster(found, "such verdict on a group", asked.group), place)
+    except (PartitionError, NoSuchPartitionError) as error:
+        raise HTTPException(404 if isinstance(error, NoSuchPartitionError) else 400, str(error)) from None
+    first, *others = [words.json(row) for row, words in told]
+    return _json({**first, "other_topics": others} if others else first)
+
+
+def _of_one_cluster(rows: list[dict[str, Any]], what: str, name: str) -> list[dict[str, Any]]:
+    if not rows:
+        raise HTTPException(404, f"There is no {what} {quoted(name)}.")
+    if len({row["cluster"] for row in rows}) > 1:
+        raise HTTPException(400, f"Several clusters have {quoted(name)}: add cluster= and a name to the address.")
+    return rows
 
 
 def _checked(request: Request, filters: type[_F], takes: Collection[str]) -> _F:
@@ -172,14 +165,12 @@ def _checked(request: Request, filters: type[_F], takes: Collection[str]) -> _F:
     for name, value in request.query_params.multi_items():
         if name in given or name not in takes:
             what = "is given twice" if name in given else f"is none of this path, which takes {', '.join(takes)}"
-            message = f"The parameter {quoted(name)} {what}."
-            raise _RefusedError(message)
+            raise HTTPException(400, f"The parameter {quoted(name)} {what}.")
         given[name] = value
     try:
         return msgspec.convert(given, filters, strict=False)
     except msgspec.ValidationError as error:
-        message = f"A parameter is wrong: {quoted(str(error))}."
-        raise _RefusedError(message) from None
+        raise HTTPException(400, f"A parameter is wrong: {quoted(str(error))}.") from None
 
 
 def _since(model: Model, given: datetime | None, listing: str) -> datetime:

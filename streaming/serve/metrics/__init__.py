@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from streaming.serve.metrics.exposition import TEXT
 from streaming.serve.metrics.modes import OWN
-from streaming.serve.metrics.scrapes import ScrapeRefusedError, Scrapes
+from streaming.serve.metrics.scrapes import Scrapes
 
-__all__ = ["OWN", "TEXT", "ScrapeRefusedError", "Scrapes"]
+__all__ = ["OWN", "TEXT", "Scrapes"]

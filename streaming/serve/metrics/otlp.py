@@ -27,11 +27,12 @@ from opentelemetry.sdk.metrics.export import (
 )
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from starlette.exceptions import HTTPException
 
 from streaming.config import ServeSettings
 from streaming.lifecycle import room_log
 from streaming.serve.metrics.exposition import Family
-from streaming.serve.metrics.scrapes import ScrapeRefusedError, Scrapes
+from streaming.serve.metrics.scrapes import Scrapes
 
 _LOG = room_log(__name__)
 
@@ -81,7 +82,7 @@ class Push:
         """Push the present once; False where there is none yet, or it did not arrive. An outage is logged once."""
         try:
             families = self._scrapes.families()
-        except ScrapeRefusedError:
+        except HTTPException:
             return False
         requests = _requests(families, self._settings.labels)
         arrived = all(self._arrives(metrics) for metrics in requests)  # the first that does not arrive ends it

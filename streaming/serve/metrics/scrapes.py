@@ -8,23 +8,17 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from starlette.exceptions import HTTPException
+
 from streaming.config import ServeSettings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.serve.metrics.exposition import Family, few, within, written
 from streaming.serve.metrics.families import families
 from streaming.serve.metrics.modes import MODES, OWN
 from streaming.serve.model import Model, Snapshot, round_age_s
-from streaming.serve.page import quoted
+from streaming.serve.page import RETRY, quoted
 
 _NO_ROUNDS = "There is no round in the lake yet: if the job is running, check that `lake` is the same for both."
-
-
-class ScrapeRefusedError(Exception):
-    """There is nothing to show; the text is one sentence, `status` the HTTP status."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +68,18 @@ class Scrapes:
         """The metrics of one mode, as gzip if `zipped`.
 
         Raises:
-            ScrapeRefusedError: There is no such mode or cluster, the tables were not read yet or have no round, or
+            HTTPException: There is no such mode or cluster, the tables were not read yet or have no round, or
                 `cluster` must be given.
         """
         if mode not in MODES:
-            raise ScrapeRefusedError(404, f"There is no mode {quoted(mode)}: it may be {', '.join(MODES)}.")
+            raise HTTPException(404, f"There is no mode {quoted(mode)}: it may be {', '.join(MODES)}.")
         snapshot = self._snapshot()
         there = self._model.there(snapshot)
         if cluster is None and MODES[mode].needs_cluster and len(there) > 1:
             message = f"The names of {mode} have no label for the cluster: add ?cluster= and its name."
-            raise ScrapeRefusedError(400, message)
+            raise HTTPException(400, message)
         if cluster is not None and cluster not in there:
-            raise ScrapeRefusedError(404, f"There is no cluster {quoted(cluster)} in the lake.")
+            raise HTTPException(404, f"There is no cluster {quoted(cluster)} in the lake.")
         silent = self._model.silent(snapshot)
         body = self._body(_What(mode, cluster, zipped), snapshot, silent)
         shown = there if cluster is None else {cluster}
@@ -97,7 +91,7 @@ class Scrapes:
         """What a scrape of our own names has, of all clusters; without the labels of the settings.
 
         Raises:
-            ScrapeRefusedError: The tables were not read yet, or have no round.
+            HTTPException: The tables were not read yet, or have no round.
         """
         snapshot = self._snapshot()
         silent = self._model.silent(snapshot)
@@ -107,9 +101,9 @@ class Scrapes:
     def _snapshot(self) -> Snapshot:
         snapshot = self._model.snapshot
         if snapshot is None:
-            raise ScrapeRefusedError(503, "The tables are still being read: ask again in some seconds.")
+            raise HTTPException(503, "The tables are still being read: ask again in some seconds.", RETRY)
         if not snapshot.clusters:
-            raise ScrapeRefusedError(503, _NO_ROUNDS)
+            raise HTTPException(503, _NO_ROUNDS, RETRY)
         return snapshot
 
     def _body(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> bytes:

@@ -1,0 +1,10 @@
+-- Which groups have a partition in burrow_partitions.sql, and of which topics?
+--
+-- Parameters:
+--   :cluster  STRING  the cluster
+-- Columns: one row per group and topic.
+--   topic  with its broker where it is RocketMQ's: orders@broker-a
+SELECT DISTINCT group_id, concat_ws('@', topic, broker) AS topic
+FROM lag_current
+WHERE cluster = :cluster AND committed_offset IS NOT NULL AND last_commit_time IS NOT NULL AND lag IS NOT NULL
+ORDER BY group_id, topic
