@@ -16,22 +16,6 @@ from dashboards.format import Row
 from dashboards.spans import Range, Steps
 from streaming.terminal import age
 
-__all__ = [
-    "LEVELS",
-    "Heard",
-    "count_plot",
-    "held",
-    "map_plot",
-    "measure_plot",
-    "measured",
-    "moment_of",
-    "reaching",
-    "rebalance_plot",
-    "step_plot",
-    "table_of",
-    "valued",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Heard:

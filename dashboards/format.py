@@ -14,37 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from streaming.terminal import age, counted
-
-__all__ = [
-    "DASH",
-    "Clock",
-    "Reason",
-    "ago",
-    "behind",
-    "between",
-    "bounds",
-    "calm",
-    "cause",
-    "counted",
-    "cut",
-    "group_type",
-    "key_of",
-    "names",
-    "number",
-    "passing",
-    "percent",
-    "rate",
-    "ratio",
-    "reasons",
-    "seconds",
-    "size",
-    "time",
-    "unit",
-    "verdict",
-    "visible",
-    "whole",
-]
+from streaming.terminal import age
+from streaming.terminal import counted as counted  # noqa: PLC0414 - exported by this alias
 
 Row = Mapping[str, Any]
 """A row of a panel's query: values by column."""

@@ -20,8 +20,6 @@ from streaming.config import Thresholds
 from streaming.exceptions import EvenkeelError
 from streaming.tables import ALL_TABLES, TableCache, Wanted, reach_of, reach_of_living
 
-__all__ = ["PageLake", "since"]
-
 _log = logging.getLogger(__name__)
 
 # Time between two clean-ups of the memory. Each rebuilds the tables of the past, which takes a second or two for a day

@@ -14,8 +14,6 @@ from typing import Any
 
 from streaming.tables import ALL_TABLES, reads, with_parameters
 
-__all__ = ["FOLDER", "Query", "columns_read", "history_queries", "queries", "question", "server_queries"]
-
 FOLDER = Path(__file__).parent / "queries"
 
 

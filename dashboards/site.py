@@ -26,8 +26,6 @@ from dashboards.page.markup import asset, render
 from streaming.config import Owner
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["RenderedPage", "Site"]
-
 _log = logging.getLogger(__name__)
 
 PART: Final = "part"

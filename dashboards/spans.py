@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["LIVE", "RANGES", "Range", "Steps", "floor", "hours_of", "minutes_of", "step_of", "steps_of"]
-
 LIVE: Final = "live"
 
 RANGES: Final[Mapping[str, timedelta]] = {

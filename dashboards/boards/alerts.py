@@ -19,8 +19,6 @@ from streaming.notes import Mute, muting, note_of
 from streaming.terminal import age
 from streaming.times import epoch_ms
 
-__all__ = ["ALERTS", "RULE", "firing", "lasted", "marks", "muted", "place_of"]
-
 _SEVERITIES: Final = {"critical": 3, "warning": 2, "info": 1}
 """The signs of severities, as the numbers of `HEALTH`."""
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from dashboards.format import Row
 from dashboards.page.board import Board, View, fold, total
 
-__all__ = ["BOARD", "folded"]
-
 _UNKNOWN: Final = "unknown"
 
 # Rows of clients.sql that are read; a cluster of ten thousand groups has some ten thousand.

@@ -13,8 +13,6 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, total
 from dashboards.spans import RANGES, Range
 
-__all__ = ["ADVICE", "COST", "saving", "source_of", "stopped", "summed"]
-
 _SHOWN: Final = 100
 
 _CAUSES: Final[Mapping[str, str]] = {

@@ -12,8 +12,6 @@ from dashboards.page.address import WrongAddressError
 from dashboards.page.board import Board, NotThereError, View, key, name_of
 from streaming.explain import verdict_in_words
 
-__all__ = ["BOARD", "as_decided", "better", "strategies"]
-
 # A group of RocketMQ has a verdict for each of its topics, the worst first.
 _MOST_TOPICS: Final = 8
 

@@ -14,8 +14,6 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, fold, key, rows_of, total
 from dashboards.spans import step_of
 
-__all__ = ["BOARD", "drifted_groups", "libraries", "mismatches", "reasons"]
-
 # Verdicts that are read for the list; those that an owner's filter leaves of them are shown.
 _MOST: Final = 2_000
 

@@ -16,8 +16,6 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, key, name_of
 from dashboards.spans import RANGES, Range
 
-__all__ = ["BOARD", "history_of", "named_group"]
-
 _SHOWN_DECISIONS: Final = 15
 
 _SOURCES: Final = {"log": "its log", "admin": "requests in rounds", "rocketmq": "RocketMQ, in rounds"}

@@ -19,19 +19,6 @@ from streaming.catalog import Contents
 from streaming.tables import DataFile
 from streaming.terminal import age
 
-__all__ = [
-    "CLUSTERS",
-    "ITSELF",
-    "MOST_ROUNDS",
-    "alerter",
-    "delay",
-    "maintained",
-    "missing",
-    "overview",
-    "silent",
-    "status",
-]
-
 _HOUR: Final = timedelta(hours=1)
 
 # An hour of rounds, one a second, of a handful of clusters.

@@ -16,8 +16,6 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, name_of
 from dashboards.spans import Range, Steps, floor, hours_of, minutes_of
 
-__all__ = ["BOARD", "lines_of_hours", "lines_of_rows"]
-
 # As many lines as a screen holds at a readable height; the table below names the worst of them.
 _MOST: Final = 60
 _TOLD: Final = 15

@@ -17,8 +17,6 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, NotThereError, View, fold, key, name_of, total
 from dashboards.spans import LIVE, RANGES, Range, floor
 
-__all__ = ["GROUP", "HOT", "LOAD", "by_member", "by_topic", "history_series", "hot", "judged"]
-
 # An imbalance that another assignment would lower by less is not worth a rebalance. A tenth of a member's share is also
 # what the table takes for a hot partition.
 _WORTH: Final = 0.1

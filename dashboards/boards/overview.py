@@ -16,8 +16,6 @@ from dashboards.boards.itself import overview
 from dashboards.format import Row
 from dashboards.page.board import HEALTH, Board, View, by_group, key, rows_of, total
 
-__all__ = ["BOARD", "pattern_of"]
-
 _MOST_DECISIONS: Final = 10
 
 # Fewer groups of one pattern are shown one by one.

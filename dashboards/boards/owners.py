@@ -12,8 +12,6 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.format import Row
 
-__all__ = ["MOST_MEMBERS", "MOST_ROWS", "lag_by_member", "owners"]
-
 # People scan a few dozen rows; in larger groups drifted partitions come first, and the rest is only counted. Nor should
 # a browser get a hundred thousand cells every few seconds.
 MOST_ROWS = 120

@@ -14,8 +14,6 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View
 from dashboards.spans import Range, steps_of
 
-__all__ = ["BOARD", "SpanDecisions", "decided", "timeline"]
-
 _SHOWN: Final = 100
 
 # More decisions in a span are left out of lists, the oldest first; a month of a cluster that works has fewer.

@@ -14,8 +14,6 @@ from dashboards.page.board import View, name_of
 from dashboards.spans import Range
 from streaming.terminal import age
 
-__all__ = ["HeldValue", "held_in", "rolled_up", "since_of", "states", "states_within", "times_of"]
-
 _MEASURES: Final = {"state": "coordinator state", "verdict": "verdict", "lag_status": "lag status"}
 """Columns of which a group always has one value, with their words."""
 

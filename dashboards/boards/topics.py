@@ -14,8 +14,6 @@ from dashboards.page.address import WrongAddressError
 from dashboards.page.board import TIMES, Board, View, total
 from dashboards.spans import Range, step_of
 
-__all__ = ["TOPIC", "TOPICS", "produced_why", "reading_of", "unread_why"]
-
 # People scan a hundred rows; the next hundred are a link away.
 _PAGE: Final = 100
 

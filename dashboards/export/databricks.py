@@ -14,8 +14,6 @@ from dashboards.export.board import Form, PanelKind, form_of
 from dashboards.export.tables import SECTIONS, SqlPanel, Values, clusters, groups
 from streaming.config import Thresholds
 
-__all__ = ["databricks_json"]
-
 _WIDTH: Final = 6
 _HEIGHT: Final = 6
 

@@ -27,8 +27,6 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from dashboards.export.board import HEALTH, Ask, ExportedBoard, Form, Panel, PanelKind, ValueTexts, form_of
 
-__all__ = ["grafana_json"]
-
 _PROMETHEUS: Final = "prometheus"
 
 # The viewer chooses the data source at the top of the board.

@@ -13,8 +13,6 @@ from dashboards.export.tables import board
 from streaming.config import Thresholds
 from streaming.exceptions import SetupError
 
-__all__ = ["export"]
-
 # Names of catalogs and schemas stand in the queries as they are.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -10,8 +10,6 @@ from urllib.parse import quote, unquote, urlencode
 from dashboards import format as words
 from dashboards.spans import LIVE, RANGES, Range
 
-__all__ = ["Address", "RefusedError", "WrongAddressError", "segments"]
-
 # Longer values of parameters are none of ours: names in links are cut to a digest far below.
 _LONGEST = 2_000
 

@@ -21,8 +21,6 @@ from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
 from streaming.tables import DataFile, DeltaLogTail, LakeReader, OpenedTable, alerter_place, limited, table_named
 
-__all__ = ["Archive", "Signs"]
-
 _log = logging.getLogger(__name__)
 
 # Who asks waits so long; a page that is there within a second feels immediate.

@@ -21,11 +21,6 @@ from dashboards.query import history_queries, queries
 from dashboards.spans import LIVE, RANGES, Range
 from streaming.config import Owner, owner_of
 
-__all__ = [
-    "HEALTH", "TIMES", "Board", "Clock", "NotThereError", "Row", "View", "by_group", "fold", "key", "name_of",
-    "rows_of", "total",
-]  # fmt: skip
-
 HEALTH: Final = {3: "critical", 2: "warning", 1: "unknown", 0: "ok", -1: "no members"}
 """Words for the column `health` of groups.sql."""
 

@@ -27,8 +27,6 @@ from dashboards.charts import table_of
 from dashboards.page.board import HEALTH
 from streaming.terminal import age
 
-__all__ = ["Asset", "asset", "assets", "plain", "render", "said"]
-
 _log = logging.getLogger(__name__)
 
 _FOLDER = Path(__file__).parent.parent / "templates" / "boards"

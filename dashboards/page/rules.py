@@ -11,8 +11,6 @@ from typing import Any, Final
 from streaming.config import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["RuleText", "Rules", "read_rules", "rules_of"]
-
 _THRESHOLD: Final = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
 
 _TEXTS: Final = ("name", "severity", "view", "when", "for", "value", "message", "keep")

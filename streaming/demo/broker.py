@@ -21,8 +21,6 @@ from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.process import GuardedProcess
 
-__all__ = ["DEMO_OVERRIDES", "EmbeddedBroker"]
-
 DEMO_OVERRIDES = {
     # Expired offsets (one of the demo's stories) are looked for every 5 s instead of every 10 min. Other groups keep
     # theirs: the broker's retention stays at 7 days.

@@ -41,8 +41,6 @@ from streaming.tables import LakeReader
 from streaming.terminal import say
 from streaming.up import JOB, SERVER, page_url, probe_of, stop_signals
 
-__all__ = ["LOOK_MS", "Folders", "demo", "folders_of", "run_course", "settings_of_demo", "wait"]
-
 # Time needed beside the stories: the broker's start, the stage going quiet, the last rounds and batches.
 _FRAME_S = 40
 

@@ -45,8 +45,6 @@ from streaming.demo.stage import Cast, Player, Story
 from streaming.demo.word_count_member import WORDS, WordCountMember
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["ALL_STORIES", "FIRST_PASS_S", "check_stories"]
-
 FIRST_PASS_S = 120.0
 """Seconds of the demo's clock after which every story has happened once."""
 

@@ -24,8 +24,6 @@ import pyspark
 from streaming.java import find_java
 from streaming.places import cache_folder, shipped
 
-__all__ = ["class_archive", "forking_python", "use_prepared_home"]
-
 _PROGRAMS = {name: Path(__file__).with_name(f"_{name.replace('-', '_')}.py") for name in ("spark-submit", "python")}
 """Programs of ours in `bin`, by name."""
 

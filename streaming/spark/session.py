@@ -17,8 +17,6 @@ from streaming.spark.libraries import refuse_missing, settings_for
 from streaming.spark.prepared import forking_python, use_prepared_home
 from streaming.spark.pythons import fork_pythons
 
-__all__ = ["start_spark"]
-
 
 def start_spark(
     name: str,

@@ -13,8 +13,6 @@ import pyarrow as pa
 from streaming.tables.read import current_sql
 from streaming.tables.schema import Table
 
-__all__ = ["HeldTable", "create_group_numbers", "drop_gone", "forget_groups"]
-
 # Rows of the past that are sorted at once: as many are in memory twice, uncompressed.
 _SORTED_AT_ONCE = 500_000
 

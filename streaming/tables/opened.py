@@ -21,8 +21,6 @@ from streaming.tables.files import DAY, LakeUnreadableError, file_system, naming
 from streaming.tables.memory import fetched_dicts, in_memory, limited
 from streaming.tables.schema import Table
 
-__all__ = ["CUT_AT", "DataFile", "OpenedTable", "file_of", "has_text"]
-
 _T = TypeVar("_T")
 
 CUT_AT: Final = 32
