@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from dashboards.export.databricks import databricks_json
-from dashboards.export.promql import BOARD
-from dashboards.export.promql_itself import ITSELF
+from dashboards.export.promql import BOARD, ITSELF
 from dashboards.export.tables import board
 from streaming.config import Thresholds
 from streaming.exceptions import SetupError

@@ -5,9 +5,8 @@ Rules are pure functions of a group's period (`period.py`); SQL files fetch its 
 
 from __future__ import annotations
 
-from streaming.advice.due import BACK_DAYS, PERIOD, days_due, period_of
 from streaming.advice.rows import OF_LAST_DAY, OF_PERIOD, advice_of_day
-from streaming.advice.run import print_advice
+from streaming.advice.run import BACK_DAYS, PERIOD, days_due, period_of, print_advice
 
 __all__ = [
     "BACK_DAYS",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from streaming.alerts.commands import check_settings, main, send_test
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.fleet import ALERTS_GRACE_S, AlerterFleet, open_targets
+from streaming.alerts.fleet import ALERTS_GRACE_S, AlerterFleet, check_settings, main, open_targets, send_test
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import Feed
 from streaming.alerts.judging.firing import FiringState, step

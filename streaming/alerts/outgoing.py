@@ -10,8 +10,8 @@ from queue import SimpleQueue
 
 from streaming.alerts.delivery.deliveries import KnownDeliveries
 from streaming.alerts.delivery.items import Delivery, RetryPolicy, Sender
+from streaming.alerts.delivery.messages import Wording
 from streaming.alerts.delivery.queues import DeliveryQueue
-from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.backtest.replay import Occurrence, Replay, replay
-from streaming.backtest.run import print_backtest
+from streaming.backtest.run import Occurrence, Replay, print_backtest, replay
 
 __all__ = ["Occurrence", "Replay", "print_backtest", "replay"]

@@ -12,8 +12,7 @@ from streaming.catalog.fleet_log import (
     recorded_clusters,
     rename_problem,
 )
-from streaming.catalog.run import list_tables, print_ddl
-from streaming.catalog.statements import Dialect, statements
+from streaming.catalog.run import Dialect, list_tables, print_ddl, statements
 
 __all__ = [
     "Contents",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from streaming.config.alerts import AlertSettings
-from streaming.config.fleet import FleetFile, load_fleet
+from streaming.config.alerts import SEVERITIES, AlertSettings, Route, Severity
+from streaming.config.fleet import FleetFile, checkpoint_of, environment_of, load_fleet, needs_s3a, secret_names
 from streaming.config.forms import fits, host_and_port, span_ms
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
-from streaming.config.processes import checkpoint_of, environment_of, needs_s3a, secret_names
 from streaming.config.rocketmq import ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
-from streaming.config.routing import SEVERITIES, Route, Severity
 from streaming.config.settings import (
     BusFolder,
     Filters,

@@ -1,17 +1,45 @@
-"""The settings of the alerter."""
+"""The settings of the alerter: rules, targets, and the routes that say who gets which alert."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, SecretStr
 
+from streaming.config.forms import Pattern
 from streaming.config.kafka import Section
-from streaming.config.routing import Route
 from streaming.exceptions import SetupError
 from streaming.times import DAY_MS
+
+Severity = Literal["info", "warning", "critical"]
+
+SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
+"""From the least to the most severe."""
+
+
+class Route(Section):
+    """Where some alerts go: those that all that is set here matches. The first route that matches counts.
+
+    Attributes:
+        rules: Patterns of rules, as in `Filters`.
+        severities: Severities.
+        owners: Patterns of teams under `[[owners]]`; an alert that nobody owns matches none.
+        groups: Patterns of groups; an alert about the cluster matches none.
+        clusters: Patterns of clusters.
+        labels: Patterns by name of a label.
+        targets: Names of targets; none sends these alerts to nobody.
+    """
+
+    rules: tuple[Pattern, ...] = ()
+    severities: tuple[Severity, ...] = ()
+    owners: tuple[Pattern, ...] = ()
+    groups: tuple[Pattern, ...] = ()
+    clusters: tuple[Pattern, ...] = ()
+    labels: dict[str, Pattern] = Field(default_factory=dict)
+    targets: tuple[str, ...]
+
 
 _TARGET_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 

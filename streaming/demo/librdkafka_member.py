@@ -1,12 +1,26 @@
-"""Group members on librdkafka (confluent-kafka), in threads: an ordinary one, and one that commits in transactions."""
+"""Group members on librdkafka (confluent-kafka), in threads.
+
+An ordinary one, one that commits in transactions, and one of a share group (KIP-932) with records that it cannot
+process: it releases those, so that they are delivered again, until the group gives them up, and accepts all others.
+"""
 
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    AcknowledgeType,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    ShareConsumer,
+    TopicPartition,
+)
 
 from streaming.demo.journal import PartitionId, by_topic
 from streaming.demo.member import ThreadMember
@@ -254,3 +268,60 @@ def generation_of(consumer: Consumer) -> int | None:
     if not isinstance(raw, bytes) or not raw.startswith(magic) or len(raw) < len(magic) + 4:
         return None
     return int(struct.unpack_from("=i", raw, len(magic))[0])
+
+
+_ACKNOWLEDGE_S = 10.0
+
+_POISON_EVERY: Final = 50
+"""One record of so many: at a record a second, one or two within the demo's first pass."""
+
+_POISON: Final = 10
+
+_EMPTY_POLLS: Final = 4
+"""After so many polls without a record, once none is produced any more, nothing is left: what is released comes back at
+once."""
+
+
+class ShareMember:
+    """One running member.
+
+    Attributes:
+        settled: No record has come for a while since the stage went quiet, or it is closed.
+    """
+
+    def __init__(self, group: str, topic: str, client_id: str, stage: Stage) -> None:
+        """Start its thread."""
+        self.settled = False
+        self._stage, self._topic = stage, topic
+        self._leaving = threading.Event()
+        self._settings = {
+            "bootstrap.servers": stage.bootstrap,
+            "group.id": group,
+            "client.id": client_id,
+            "share.acknowledgement.mode": "explicit",
+            "log_level": QUIET_LIBRDKAFKA,
+        }
+        self._thread = threading.Thread(target=self._run, daemon=True, name=client_id)
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Close the client: it leaves its group."""
+        self._leaving.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        empty = 0
+        try:
+            with ShareConsumer(self._settings) as consumer:
+                consumer.subscribe([self._topic])
+                while not self._leaving.is_set():
+                    records = [message for message in consumer.poll(_POLL_S) if message.error() is None]
+                    for message in records:
+                        poison = (message.offset() or 0) % _POISON_EVERY == _POISON
+                        consumer.acknowledge(message, AcknowledgeType.RELEASE if poison else AcknowledgeType.ACCEPT)
+                    if records:
+                        consumer.commit_sync(_ACKNOWLEDGE_S)
+                    empty = 0 if records or not self._stage.drained.is_set() else empty + 1
+                    self.settled = empty >= _EMPTY_POLLS
+        finally:
+            self.settled = True

@@ -16,7 +16,6 @@ from typing import Any
 
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from streaming.demo.connect_worker import SINK_GROUP, TOPIC, UNITS, ConnectWorker
 from streaming.demo.evidence import (
     Evidence,
     Expectation,
@@ -29,9 +28,9 @@ from streaming.demo.evidence import (
     now,
     only,
 )
-from streaming.demo.java_member import JavaMember
+from streaming.demo.java_member import SINK_GROUP, TOPIC, UNITS, WORDS, ConnectWorker, JavaMember, WordCountMember
 from streaming.demo.kafka_python_member import ForOneMember, KafkaPythonMember, PileUp, Pinned
-from streaming.demo.librdkafka_member import FAR_AHEAD, LibrdkafkaMember, TransactionalMember
+from streaming.demo.librdkafka_member import FAR_AHEAD, LibrdkafkaMember, ShareMember, TransactionalMember
 from streaming.demo.log_writer import (
     HOSTILE_GROUPS,
     commit_for_hostile_groups,
@@ -40,9 +39,7 @@ from streaming.demo.log_writer import (
     write_junk,
     write_past,
 )
-from streaming.demo.share_member import ShareMember
 from streaming.demo.stage import Cast, Player, Story
-from streaming.demo.word_count_member import WORDS, WordCountMember
 from streaming.exceptions import EvenkeelError
 
 FIRST_PASS_S = 120.0

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from streaming.explain.in_words import VerdictInWords, verdict_in_words, verdicts_in_words
-from streaming.explain.partition import NoSuchPartitionError, PartitionError, read_partition
+from streaming.explain.in_words import (
+    NoSuchPartitionError,
+    PartitionError,
+    VerdictInWords,
+    read_partition,
+    verdict_in_words,
+    verdicts_in_words,
+)
 from streaming.explain.run import print_explanation
 
 __all__ = [

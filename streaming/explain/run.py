@@ -62,7 +62,7 @@ def print_explanation(
         console: Where to print.
         group: The group's id.
         generation: Its generation or epoch; None for the newest with a verdict.
-        partition: Only this partition, as people type it (`partition.py`).
+        partition: Only this partition, as people type it.
         cluster: The cluster, by its name in the tables; None if only one has such a group.
         custom: Users' own strategies by name.
         as_json: Print one line of JSON, or one a topic where a group decides topic by topic: the verdict's inputs as a

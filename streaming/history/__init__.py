@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from streaming.history.due import DEFINITION, HistorySpan, WrittenSpan, due_days, due_hours
-from streaming.history.rows import group_days, group_hours, partition_hours, rounds_around
+from streaming.history.due import (
+    DEFINITION,
+    HistorySpan,
+    WrittenSpan,
+    due_days,
+    due_hours,
+    group_days,
+    group_hours,
+    partition_hours,
+    rounds_around,
+)
 
 __all__ = [
     "DEFINITION",

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted, reach_of, reach_of_living
 from streaming.tables.data_file import (
-    file_sized,
-    new_files,
-    rows_of,
-)
-from streaming.tables.files import (
     DAY,
     LakeUnreadableError,
     LakeUnwritableError,
     advice,
+    file_sized,
     file_system,
     has_lost,
+    new_files,
     note_lost,
+    rows_of,
 )
 from streaming.tables.known import KnownRows
 from streaming.tables.lake import (

@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.tables.files import DAY
+from streaming.tables.data_file import DAY
 from streaming.tables.held import HeldTable, create_group_numbers, drop_gone, forget_groups
 from streaming.tables.log_tail import DeltaLogTail, NewFiles
 from streaming.tables.memory import fetched_dicts, give_back, holding

@@ -9,7 +9,7 @@ from operator import and_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.tables.files import DAY
+from streaming.tables.data_file import DAY
 from streaming.tables.lake import application
 from streaming.tables.memory import limited
 from streaming.tables.opened import DataFile, OpenedTable

@@ -21,7 +21,7 @@ from deltalake.transaction import AddAction
 
 from streaming.lifecycle import room_log
 from streaming.stores import cause_of, on_object_store
-from streaming.tables.files import LakeUnwritableError
+from streaming.tables.data_file import LakeUnwritableError
 from streaming.tables.schema import ALL_TABLES, Column, Table, table_named
 from streaming.times import DAY_MS
 

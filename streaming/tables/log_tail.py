@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 from pyarrow.fs import FileSelector
 
 from streaming.stores import cause_of
-from streaming.tables.files import DAY, LakeUnreadableError, advice
+from streaming.tables.data_file import DAY, LakeUnreadableError, advice
 from streaming.tables.opened import DataFile, OpenedTable, file_of
 from streaming.tables.schema import Table
 

@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.files import DAY, LakeUnreadableError, file_system, naming_what_is_lost
+from streaming.tables.data_file import DAY, LakeUnreadableError, file_system, naming_what_is_lost
 from streaming.tables.memory import fetched_dicts, in_memory, limited
 from streaming.tables.schema import Table
 

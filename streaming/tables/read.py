@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow.compute as pc
 
-from streaming.tables.files import naming_what_is_lost
+from streaming.tables.data_file import naming_what_is_lost
 from streaming.tables.memory import fetched_dicts, in_memory
 from streaming.tables.opened import OpenedTable
 from streaming.tables.schema import ALL_TABLES, Table

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.alerts.delivery.messages import message_of
+from streaming.alerts.delivery.messages import Wording, message_of
 from streaming.alerts.delivery.targets import DeliveryTarget
-from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES, Owner
 from tests.alerts.build import transition

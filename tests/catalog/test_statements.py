@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from streaming.catalog import WatchedCluster, record_fleet
-from streaming.catalog.statements import Dialect, statements
+from streaming.catalog.run import Dialect, statements
 from streaming.exceptions import SetupError
 from streaming.tables import VIEWS, LakeReader, table_named
 from tests.catalog.build import lake_of_five_rows

@@ -16,8 +16,7 @@ from rich.console import Console
 from streaming.config import AlertSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.doctor import examine
-from streaming.doctor.lake import check_alerts, check_lake, check_watched
-from streaming.doctor.run import CHECKS
+from streaming.doctor.run import CHECKS, check_alerts, check_lake, check_watched
 from streaming.exceptions import SetupError
 from streaming.probe import CheckResult, check
 from streaming.process import JOB, only_one

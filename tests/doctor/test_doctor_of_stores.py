@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.config import Settings
-from streaming.doctor.lake import check_lake, check_watched
+from streaming.doctor.run import check_lake, check_watched
 from streaming.probe import CheckResult
 from streaming.process import JOB, only_one
 from streaming.tables import ALL_TABLES, DeltaLake

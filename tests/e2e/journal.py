@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streaming.demo.connect_worker import SINK_GROUP
+from streaming.demo.java_member import SINK_GROUP
 
 __all__ = ["OTHER_KINDS", "UNCOUNTED", "Generation", "Place", "Played"]
 

@@ -214,7 +214,7 @@ def test_after_an_upgrade_of_the_definitions_everything_that_is_kept_is_computed
 ) -> None:
     now = some_hours(lake) + 2 * DAY_MS
     maintain(lake, now)
-    for name in ("streaming.history.due", "streaming.history.rows", "streaming.maintain.rollups"):
+    for name in ("streaming.history.due", "streaming.history.due", "streaming.maintain.rollups"):
         monkeypatch.setattr(f"{name}.DEFINITION", DEFINITION + 1)
     done = [done for done in maintain(lake, now) if done.what == "history"]
     assert [one.table for one in done] == ["group_hourly"] * 4 + ["group_daily"]

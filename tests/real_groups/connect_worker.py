@@ -10,7 +10,7 @@ from typing import Any, Self
 import psutil
 import requests
 
-from streaming.demo.connect_worker import WORKER, worker_settings
+from streaming.demo.java_member import WORKER, worker_settings
 from streaming.demo.ports import free_port
 from streaming.jars import classpath
 from streaming.java import find_java

@@ -17,13 +17,14 @@ from streaming.alerts.delivery.messages import (
     GOES_ON,
     INCIDENTS,
     OPENS,
+    PLAIN,
     RECORDS,
     AttemptOutcome,
     Message,
+    Wording,
     digest_of,
     message_of,
 )
-from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.transitions import FIRING, Transition, id_of
 from streaming.config import SEVERITIES
 

@@ -1,17 +1,80 @@
-"""Messages for people, one for one transition or for many at once; and what a target makes of one."""
+"""Messages for people, one for one transition or for many at once; and what a target makes of one.
+
+`Wording` adds whose group an alert is about, where to look, and what to do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+from urllib.parse import quote, urlencode
 
 from apprise import NotifyType
 
-from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.transitions import FIRING, GONE, Transition
-from streaming.config import SEVERITIES
+from streaming.config import SEVERITIES, Owner, owner_of
 from streaming.terminal import visible
-from streaming.times import utc_text
+from streaming.times import utc, utc_text
+
+# What the page shows around the moment of an alert: what led to it, and what came of it at first.
+_BEFORE: Final = timedelta(minutes=45)
+_AFTER: Final = timedelta(minutes=15)
+
+# Names longer than this are something else in the page's addresses (dashboards.format.key_of): the rule is linked.
+_LINK_AT: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The settings that messages are made with.
+
+    Attributes:
+        owners: Teams and their groups.
+        public_url: Where people reach the page, without a slash at its end; None writes no links.
+        runbooks: URL of what to do, by the rule's name.
+    """
+
+    owners: Sequence[Owner] = ()
+    public_url: str | None = None
+    runbooks: Mapping[str, str] = field(default_factory=dict)
+
+    def owner(self, about: Transition) -> str | None:
+        """The team that owns the group; None for nobody."""
+        if about.group_id is None:
+            return None
+        return owner_of(about.group_id, self.owners)
+
+    def link(self, about: Transition) -> str | None:
+        """The page as of the alert: the group, or the rule."""
+        if self.public_url is None:
+            return None
+        at = utc(about.at)
+        path = ["alerts", about.rule]
+        if about.group_id is not None and len(about.group_id) <= _LINK_AT and about.group_id not in {".", ".."}:
+            path = ["groups", about.group_id]
+        asked = {
+            "cluster": about.cluster,
+            "from": f"{at - _BEFORE:%Y-%m-%dT%H:%MZ}",
+            "to": f"{at + _AFTER:%Y-%m-%dT%H:%MZ}",
+        }
+        segments = "/".join(quote(part, safe="", errors="replace") for part in path)
+        return f"{self.public_url}/{segments}?{urlencode(asked, errors='replace')}"
+
+    def rule_link(self, cluster: str, rule: str) -> str | None:
+        """The page of a rule."""
+        if self.public_url is None:
+            return None
+        return f"{self.public_url}/alerts/{quote(rule, safe='')}?{urlencode({'cluster': cluster}, errors='replace')}"
+
+    def runbook(self, rule: str) -> str | None:
+        """The rule's runbook."""
+        return self.runbooks.get(rule)
+
+
+PLAIN: Final = Wording()
+
 
 PEOPLE = "people"
 """Reads messages: chat, mail, telephone."""

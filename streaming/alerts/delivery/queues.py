@@ -31,8 +31,7 @@ from streaming.alerts.delivery.items import (
     message_for,
     resending,
 )
-from streaming.alerts.delivery.messages import AttemptOutcome, Message, message_of
-from streaming.alerts.delivery.wording import PLAIN, Wording
+from streaming.alerts.delivery.messages import PLAIN, AttemptOutcome, Message, Wording, message_of
 from streaming.alerts.routes import Routing
 from streaming.alerts.transitions import FIRING, Transition
 from streaming.lifecycle import room_log

@@ -30,9 +30,9 @@ from streaming.alerts.delivery.messages import (
     RECORDS,
     AttemptOutcome,
     Message,
+    Wording,
 )
 from streaming.alerts.delivery.queues import DeliveryQueue
-from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.transitions import Transition, id_of
 from streaming.config import Owner
 from tests.alerts.build import transition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.alerts.delivery.wording import Wording
+from streaming.alerts.delivery.messages import Wording
 from tests.alerts.build import transition
 
 
