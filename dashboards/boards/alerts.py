@@ -2,22 +2,103 @@
 
 A board whose address has a range gets the marks of that time below its content (`marks.html.j2`); `charts.js` draws
 them from there, so that no chart need know of them.
+
+The rules are texts to show, from the file that the alerter reads, which checks them; here not.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, NotThereError, View, name_of
+from streaming.config import SHIPPED_RULES, Thresholds, owner_of, read_rules_file, rules_file
+from streaming.exceptions import EvenkeelError
 from streaming.notes import Mute, muting, note_of
 from streaming.terminal import age
 from streaming.times import epoch_ms
+
+_THRESHOLD: Final = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
+
+_TEXTS: Final = ("name", "severity", "view", "when", "for", "value", "message", "keep")
+
+
+RuleText = Mapping[str, Any]
+"""One rule as texts by the names of the file, "" for what it does not say. Beside them `enabled`; `labels` as pairs of
+name and template; `thresholds`, those in condition and value with their numbers, None for one that the file lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The content of a rules file.
+
+    Attributes:
+        rules: In the order of the file.
+        shipped: Whether it is the file that comes with Evenkeel.
+        problem: Why it cannot be read, in one sentence; None when it can.
+    """
+
+    rules: tuple[RuleText, ...]
+    shipped: bool
+    problem: str | None = None
+
+
+def read_rules(file: Path | None = None) -> Rules:
+    """The rules of now.
+
+    Args:
+        file: The file; None finds it as the alerter does.
+    """
+    try:
+        file = file or rules_file()
+        return Rules(rules_of(read_rules_file(file), file), shipped=file == SHIPPED_RULES)
+    except (EvenkeelError, OSError) as error:
+        return Rules((), shipped=False, problem=f"The alert rules cannot be read: {error}")
+
+
+def rules_of(content: Mapping[str, Any], file: Path) -> tuple[RuleText, ...]:
+    """The rules in the content of a file; what is no rule is left out.
+
+    Raises:
+        SetupError: The thresholds are wrong.
+    """
+    thresholds = Thresholds.of(content.get("thresholds"), file).by_name()
+    listed = content.get("rules")
+    given = [rule for rule in (listed if isinstance(listed, list) else []) if isinstance(rule, dict)]
+    return tuple(_as_text(rule, thresholds) for rule in given)
+
+
+def _as_text(given: Mapping[Any, Any], thresholds: Mapping[str, float]) -> RuleText:
+    texts = {name: _text(given.get(name)) for name in _TEXTS}
+    labels, per = given.get("labels"), given.get("per")
+    labels = labels if isinstance(labels, dict) else {}
+    return texts | {
+        "enabled": given.get("enabled") is not False,
+        "labels": [(_text(k), _text(v)) for k, v in sorted(labels.items(), key=str)],
+        "per": ", ".join(map(_text, per)) if isinstance(per, list) else "",
+        "thresholds": [
+            (name, thresholds.get(name))
+            for name in dict.fromkeys(_THRESHOLD.findall(f"{texts['when']} {texts['value']}"))
+        ],
+    }
+
+
+def _text(given: object) -> str:
+    # YAML reads `when: true` as a boolean.
+    if given is None:
+        return ""
+    if isinstance(given, bool):
+        return str(given).lower()
+    return str(given).strip()
+
 
 _SEVERITIES: Final = {"critical": 3, "warning": 2, "info": 1}
 """The signs of severities, as the numbers of `HEALTH`."""
@@ -44,7 +125,7 @@ _OUTCOMES: Final[Mapping[str, tuple[str, str]]] = {
 
 def _alerts(view: View) -> Mapping[str, Any]:
     severity = view.address.one_of("severity", _SEVERITIES)
-    now, file = view.rows("alert_states", rule=None), view.rules
+    now, file = view.rows("alert_states", rule=None), read_rules(view.rules_file)
     names = {rule["name"] for rule in file.rules}
     targets = view.rows("targets")
     return {
@@ -60,7 +141,7 @@ def _alerts(view: View) -> Mapping[str, Any]:
 
 
 def _rule(view: View) -> Mapping[str, Any]:
-    name, file = view.address.path[1], view.rules
+    name, file = view.address.path[1], read_rules(view.rules_file)
     rule = next((rule for rule in file.rules if rule["name"] == name), None)
     panels = _panels(view, view.rows("alert_states", rule=name), name, "")
     known = rule is not None or panels["history"] or view.unread
@@ -147,7 +228,7 @@ def muted(rows: Iterable[Row], view: View) -> Mapping[str, str]:
     found = {}
     for row in rows if held else ():
         group, here = row["group_id"], [one for one in held if one.cluster == row["cluster"]]
-        owner = (view.owner(group) or None) if group is not None else None
+        owner = owner_of(group, view.owners)
         holding = muting(here, ms, row["rule"] or "", row["severity"] or "", group, owner)
         if holding is not None:
             mute, until = holding

@@ -16,7 +16,6 @@ from dashboards.format import Clock, Row
 from dashboards.lake import PageLake, since
 from dashboards.page.address import Address, RefusedError
 from dashboards.page.archive import Archive
-from dashboards.page.rules import Rules, read_rules
 from dashboards.query import history_queries, queries
 from dashboards.spans import LIVE, RANGES, Range
 from streaming.config import Owner, owner_of
@@ -69,11 +68,6 @@ class View:
     def span(self) -> Range:
         """The time that the address asks for."""
         return self.address.range(self.now)
-
-    @property
-    def rules(self) -> Rules:
-        """The alert rules of now."""
-        return read_rules(self.rules_file)
 
     @property
     def compared(self) -> bool:

@@ -55,15 +55,11 @@ class Routing:
 
     def hold(self, about: Transition, now: int) -> str | None:
         """Why a message about an alert's beginning waits now (ms), as a clause for people; None where it does not."""
-        found = muting(self.mutes, now, about.rule, about.severity, about.group_id, self._owner(about))
+        owner = owner_of(about.group_id, self._owners)
+        found = muting(self.mutes, now, about.rule, about.severity, about.group_id, owner)
         if found is None:
             return None
         return f"{whole(found[0])} is muted by {found[0].made_by}: {found[0].reason}"
-
-    def _owner(self, about: Transition) -> str | None:
-        if about.group_id is None:
-            return None
-        return owner_of(about.group_id, self._owners)
 
     def _matches(self, route: Route, about: Transition) -> bool:
         labels = dict(about.labels)
@@ -72,7 +68,7 @@ class Routing:
             and _any(about.rule, route.rules)
             and _any(about.cluster, route.clusters)
             and _any(about.group_id, route.groups)
-            and _any(self._owner(about) if route.owners else None, route.owners)
+            and _any(owner_of(about.group_id, self._owners) if route.owners else None, route.owners)
             and all(name in labels and fits(labels[name], pattern) for name, pattern in route.labels.items())
         )
 

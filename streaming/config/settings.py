@@ -161,9 +161,9 @@ class Owner(Section):
     groups: tuple[Pattern, ...] = Field(min_length=1)
 
 
-def owner_of(group: str, owners: Sequence[Owner]) -> str | None:
+def owner_of(group: str | None, owners: Sequence[Owner]) -> str | None:
     """Team that owns a group: that of the first entry with a pattern that matches; None when there is none."""
-    return next((one.team for one in owners if any(fits(group, pattern) for pattern in one.groups)), None)
+    return next((one.team for one in owners if group is not None and any(fits(group, p) for p in one.groups)), None)
 
 
 class CustomStrategySettings(Section):

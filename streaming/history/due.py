@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from streaming.tables import fetched_few, limited, table_named
+from streaming.tables import computed, table_named
 
 DEFINITION: Final = 4
 """Version of the definitions: what was computed by an older one is computed again, as far as its rows are kept."""
@@ -153,10 +153,7 @@ def rounds_around(rounds: ds.Dataset | pa.Table, cluster: str, hour: datetime, c
     Returns:
         One row per round: `round`, `in_hour`, `until_ms` (see `steps.sql`).
     """
-    with limited() as connection:
-        connection.register("rounds", rounds)
-        given = {"cluster": cluster, "hour": hour, "carry_ms": carry_ms}
-        return fetched_few(connection, _sql("steps"), given)
+    return computed({"rounds": rounds}, _sql("steps"), {"cluster": cluster, "hour": hour, "carry_ms": carry_ms})
 
 
 def group_hours(sources: Mapping[str, ds.Dataset], steps: pa.Table, cluster: str, hour: datetime) -> pa.Table:
@@ -204,11 +201,8 @@ def _computed(name: str, sources: Mapping[str, ds.Dataset | pa.Table], **asked: 
     """Rows of a table of history, by the query of its name over some tables."""
     table = table_named(name)
     columns = ", ".join(_bounded(column.name, column.type.sql) for column in table.columns)
-    with limited() as connection:
-        for source, rows in sources.items():
-            connection.register(source, rows)
-        sql = f"SELECT {columns} FROM ({_sql(name)})"  # noqa: S608
-        found = fetched_few(connection, sql, {**asked, "definition": DEFINITION})
+    sql = f"SELECT {columns} FROM ({_sql(name)})"  # noqa: S608
+    found = computed(sources, sql, {**asked, "definition": DEFINITION})
     return found.cast(pa.schema([field.remove_metadata() for field in table.arrow_schema]))
 
 

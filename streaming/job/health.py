@@ -8,7 +8,6 @@ again one by one, and a JVM that is gone ends the process. A job that stands by 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Final
@@ -27,7 +26,6 @@ class JobHealth:
         """Begin: no query has started yet; `clock` is in seconds that only grow."""
         self._clock = clock
         self._beat_at: float | None = None
-        self._changes = threading.Lock()
         self._queries: dict[str, str | None] = {}
 
     def beat(self) -> None:
@@ -36,23 +34,19 @@ class JobHealth:
 
     def started(self, cluster: str) -> None:
         """A cluster's query is active. What failed before is over only when a batch is done."""
-        with self._changes:
-            self._queries = {cluster: None, **self._queries}
+        self._queries.setdefault(cluster, None)
 
     def worked(self, cluster: str) -> None:
         """A batch of a cluster is done."""
-        with self._changes:
-            self._queries = {**self._queries, cluster: None}
+        self._queries[cluster] = None
 
     def failed(self, cluster: str, why: str) -> None:
         """A cluster's query has ended; `why` is one sentence."""
-        with self._changes:
-            self._queries = {**self._queries, cluster: why}
+        self._queries[cluster] = why
 
     def forget(self, cluster: str) -> None:
         """The cluster is not watched any more."""
-        with self._changes:
-            self._queries = {name: trouble for name, trouble in self._queries.items() if name != cluster}
+        self._queries.pop(cluster, None)
 
     def live(self) -> Condition:
         """Whether the loop runs."""
@@ -63,7 +57,7 @@ class JobHealth:
 
     def ready(self) -> Condition:
         """Whether at least one cluster's query works; each that does not is a reason."""
-        queries = self._queries
+        queries = dict(self._queries)  # others may change it meanwhile
         if not queries:
             return Condition(False, ("No query has started yet: the job starts, or stands by for another one.",))
         reasons = tuple(f"Cluster {name!r}: {trouble}" for name, trouble in sorted(queries.items()) if trouble)

@@ -16,14 +16,21 @@ from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
-from streaming.job.checkpoint import PARTITIONS, REBUILD, broken_by_spark, clear_torn_start, is_local, refuse_lost
+from streaming.job.checkpoint import (
+    PARTITIONS,
+    REBUILD,
+    broken_by_spark,
+    clear_torn_start,
+    is_local,
+    refuse_lost,
+    state_partitions,
+)
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.progress import BatchLog
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.job.source.exceptions import AnotherSourceError
-from streaming.job.state_partitions import state_partitions
 from streaming.lifecycle import room_log
 from streaming.spark import as_s3a
 from streaming.tables import DeltaLake, Lake

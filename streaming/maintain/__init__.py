@@ -6,11 +6,9 @@ is found, computed and committed when it is due.
 
 from __future__ import annotations
 
-from streaming.maintain.forget import forget
+from streaming.maintain.engines import Done, MaintenanceError, NotMaintainedError
 from streaming.maintain.maintainer import Maintainer, maintainer_of
-from streaming.maintain.pieces import Done, MaintenanceError, NotMaintainedError
-from streaming.maintain.repair import repair
-from streaming.maintain.run import line_of, maintain
+from streaming.maintain.run import forget, line_of, maintain, repair
 
 __all__ = [
     "Done",

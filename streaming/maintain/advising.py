@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from streaming.advice import BACK_DAYS, OF_LAST_DAY, OF_PERIOD, PERIOD, advice_of_day, days_due, period_of
-from streaming.maintain.pieces import Done
+from streaming.maintain.engines import Done
 from streaming.maintain.rollups import of_cluster, put
-from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, OpenedTable, limited, table_named
+from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, OpenedTable, computed, table_named
 
 _ADVICE, _DAYS = (table.name for table in ADVICE_TABLES)
 _HISTORY = HISTORY_TABLES[-1].name
@@ -114,9 +114,10 @@ class Advising:
             return []
         begin = first - timedelta(days=PERIOD)
         history: dict[str, list[date]] = defaultdict(list)
-        for cluster, day in self._asked(_HISTORY, begin, "DISTINCT cluster, event_date FROM asked"):
-            history[cluster].append(day)
-        last = dict(self._asked(_DAYS, date.min, "cluster, max(event_date) FROM asked GROUP BY cluster"))
+        for row in self._asked(_HISTORY, begin, "DISTINCT cluster, event_date AS day FROM asked"):
+            history[row["cluster"]].append(row["day"])
+        newest = self._asked(_DAYS, date.min, "cluster, max(event_date) AS day FROM asked GROUP BY cluster")
+        last = {row["cluster"]: row["day"] for row in newest}
         found = [
             Advised(cluster, day, tuple(period_of(days, day)), last.get(cluster))
             for cluster, days in sorted(history.items())
@@ -126,7 +127,8 @@ class Advising:
         self._settled = None if found else state
         return found
 
-    def _asked(self, name: str, first: date, columns: str) -> list[tuple[Any, ...]]:
-        with limited() as connection:
-            connection.register("asked", self._rows_of(name, first, date.max))
-            return connection.sql(f"SELECT {columns}").fetchall()
+    def _asked(self, name: str, first: date, columns: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = computed(
+            {"asked": self._rows_of(name, first, date.max)}, f"SELECT {columns}"
+        ).to_pylist()
+        return rows

@@ -18,8 +18,16 @@ from deltalake import CommitProperties
 from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.maintain.advising import Advising
-from streaming.maintain.engines import DeltaRs, Engine
-from streaming.maintain.pieces import Done, NotMaintainedError, days_to_join, expired, one_sentence, today_of
+from streaming.maintain.engines import (
+    DeltaRs,
+    Done,
+    Engine,
+    NotMaintainedError,
+    days_to_join,
+    expired,
+    one_sentence,
+    today_of,
+)
 from streaming.maintain.rollups import ROLLED_UP, RollUps
 from streaming.tables import ALL_TABLES, DAY, RETENTION_COMMIT, OpenedTable, Table, table_named
 

@@ -26,9 +26,8 @@ from streaming.history import (
     partition_hours,
     rounds_around,
 )
-from streaming.maintain.engines import WRITER
-from streaming.maintain.pieces import Done
-from streaming.tables import DAY, HISTORY_TABLES, DataFile, DeltaLake, OpenedTable, limited, widened
+from streaming.maintain.engines import WRITER, Done
+from streaming.tables import DAY, HISTORY_TABLES, DataFile, DeltaLake, OpenedTable, computed, widened
 
 _SOURCES = ("group_health", "rebalance_churn", "drift")
 # Not `Table.time`: a verdict belongs to the hour of its decision.
@@ -182,21 +181,20 @@ class RollUps:
     def _newest_rounds(self, today: date) -> dict[str, datetime]:
         """Time of the newest round, by number, of each cluster that has one of the last days."""
         rounds = self._opened("rounds")
-        with limited() as connection:
-            connection.register("rounds", rounds.rows(rounds.files((today - _SILENT, date.max)), encoded=True))
-            found = connection.sql("SELECT cluster, max_by(round_time, round) FROM rounds GROUP BY cluster").fetchall()
-        return {cluster: time for cluster, time in found if time is not None}
+        recent = rounds.rows(rounds.files((today - _SILENT, date.max)), encoded=True)
+        sql = "SELECT cluster, max_by(round_time, round) AS time FROM rounds GROUP BY cluster HAVING time IS NOT NULL"
+        return {row["cluster"]: row["time"] for row in computed({"rounds": recent}, sql).to_pylist()}
 
     def _rows_by_hour(self, day: date) -> dict[HistorySpan, int]:
         """Rows of the sources by hour of a day, but for hours that could not be completed the last time."""
         counted: dict[HistorySpan, int] = defaultdict(int)
         for name, time in _TIMES.items():
-            with limited() as connection:
-                connection.register("source", self._rows(name, day))
-                sql = f"SELECT cluster, date_trunc('hour', {time}) AS hour, count(*) FROM source GROUP BY ALL"  # noqa: S608
-                for cluster, hour, rows in connection.sql(sql).fetchall():
-                    if hour is not None:
-                        counted[HistorySpan(hour, cluster)] += rows
+            sql = (
+                f"SELECT cluster, date_trunc('hour', {time}) AS hour, count(*) AS rows FROM source "  # noqa: S608
+                f"WHERE {time} IS NOT NULL GROUP BY ALL"
+            )
+            for row in computed({"source": self._rows(name, day)}, sql).to_pylist():
+                counted[HistorySpan(row["hour"], row["cluster"])] += row["rows"]
         # A row's event_date is the day of its time, unless another program has written it.
         return {span: rows for span, rows in counted.items() if span.day == day and self._incomplete.get(span) != rows}
 
@@ -204,11 +202,15 @@ class RollUps:
         """What a table of history has, by hour or day."""
         opened = self._opened(name)
         start = DAY if name == _DAILY else "hour"
-        sql = f"SELECT cluster, {start}, sum(source_rows)::BIGINT, min(definition) FROM history GROUP BY ALL"  # noqa: S608
-        with limited() as connection:
-            connection.register("history", opened.rows(opened.files((first, last)), encoded=True))
-            found = connection.sql(sql).fetchall()
-        return {HistorySpan(begin, cluster): WrittenSpan(rows, version) for cluster, begin, rows, version in found}
+        sql = (
+            f"SELECT cluster, {start} AS begin, sum(source_rows)::BIGINT AS rows, min(definition) AS definition "  # noqa: S608
+            "FROM history GROUP BY ALL"
+        )
+        found = computed({"history": opened.rows(opened.files((first, last)), encoded=True)}, sql)
+        return {
+            HistorySpan(row["begin"], row["cluster"]): WrittenSpan(row["rows"], row["definition"])
+            for row in found.to_pylist()
+        }
 
 
 def put(opened: OpenedTable, day: date, rows: pa.Table, where: str) -> int:

@@ -27,7 +27,7 @@ from streaming.tables.lake import (
     widened,
 )
 from streaming.tables.log_tail import RETENTION_COMMIT, DeltaLogTail
-from streaming.tables.memory import fetched_few, in_memory, limited
+from streaming.tables.memory import computed, fetched_few, in_memory, limited
 from streaming.tables.opened import DataFile, OpenedTable
 from streaming.tables.read import VIEWS, LakeReader, current_sql
 from streaming.tables.schema import (
@@ -74,6 +74,7 @@ __all__ = [
     "advice",
     "alerter_place",
     "append_once",
+    "computed",
     "current_sql",
     "fetched_few",
     "file_sized",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from streaming.tables.data_file import DAY
 from streaming.tables.lake import application
-from streaming.tables.memory import limited
+from streaming.tables.memory import computed
 from streaming.tables.opened import DataFile, OpenedTable
 from streaming.tables.schema import Table
 
@@ -90,13 +90,9 @@ class KnownRows:
         if not there.num_rows:
             return rows
         same = " AND ".join(f'n."{name}" IS NOT DISTINCT FROM k."{name}"' for name in names)
-        with limited() as connection:
-            numbered = rows.select(names).append_column("at", pa.array(range(rows.num_rows), pa.int64()))
-            connection.register("new", numbered)
-            connection.register("known", there)
-            sql = f"SELECT n.at FROM new AS n WHERE NOT EXISTS (SELECT 1 FROM known AS k WHERE {same}) ORDER BY n.at"  # noqa: S608
-            at: pa.Table = connection.sql(sql).to_arrow_table()
-        return rows.take(at["at"])
+        numbered = rows.select(names).append_column("at", pa.array(range(rows.num_rows), pa.int64()))
+        sql = f"SELECT n.at FROM new AS n WHERE NOT EXISTS (SELECT 1 FROM known AS k WHERE {same}) ORDER BY n.at"  # noqa: S608
+        return rows.take(computed({"new": numbered, "known": there}, sql)["at"])
 
     def _only_like(self, rows: pa.Table) -> pc.Expression | None:
         """A filter that leaves the groups and rounds of these rows, by which row groups are skipped."""

@@ -76,6 +76,27 @@ def fetched_few(
     return connection.execute(sql, given).to_arrow_table()
 
 
+def computed(
+    sources: Mapping[str, Any],
+    sql: str,
+    given: Mapping[str, Any] | Sequence[object] = (),
+    *,
+    beside_viewers: bool = False,
+) -> pa.Table:
+    """Run a query over rows that a process holds, or data sets.
+
+    Args:
+        sources: The rows, by the name that the query has for them.
+        sql: The query.
+        given: Its parameters.
+        beside_viewers: As of `OpenedTable.ask`.
+    """
+    with in_memory() if beside_viewers else limited() as connection:
+        for name, rows in sources.items():
+            connection.register(name, rows)
+        return fetched_few(connection, sql, given)
+
+
 def fetched_dicts(
     connection: duckdb.DuckDBPyConnection, sql: str, given: Mapping[str, Any] | Sequence[object] = ()
 ) -> list[dict[str, Any]]:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from dashboards.boards.alerts import rules_of
 from dashboards.boards.clients import folded
 from dashboards.boards.cost import source_of, stopped, summed
 from dashboards.boards.decision import as_decided
 from dashboards.boards.itself import alerter, delay, maintained, missing
 from dashboards.format import Clock, reasons
-from dashboards.page.rules import rules_of
 from dashboards.spans import Range
 from streaming.tables import DataFile
 

@@ -11,7 +11,7 @@ import pytest
 
 from streaming.config import JobSettings, Settings
 from streaming.job import state_partitions as module
-from streaming.job.state_partitions import state_partitions
+from streaming.job.checkpoint import state_partitions
 
 
 class _Spark:

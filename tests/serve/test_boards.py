@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboards.boards import rebalances
+from dashboards.boards.alerts import read_rules
 from dashboards.format import DASH
-from dashboards.page.rules import read_rules
 from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
 from tests.dashboards.made_events import OTHER, TARGET, add_events

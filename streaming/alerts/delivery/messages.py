@@ -42,8 +42,6 @@ class Wording:
 
     def owner(self, about: Transition) -> str | None:
         """The team that owns the group; None for nobody."""
-        if about.group_id is None:
-            return None
         return owner_of(about.group_id, self.owners)
 
     def link(self, about: Transition) -> str | None:

@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.judging.firing import FeedRound, passed_ms
-from streaming.alerts.rules.expressions import fetched
 from streaming.lifecycle import room_log
-from streaming.tables import HEARTBEAT, DataFile, DeltaLogTail, LakeUnreadableError, Table, in_memory, table_named
+from streaming.tables import HEARTBEAT, DataFile, DeltaLogTail, LakeUnreadableError, Table, computed, table_named
 from streaming.times import DAY_MS, epoch_ms
 
 _LOG = room_log(__name__)
@@ -289,21 +288,17 @@ class Feed:
         rows, table = self._tables[name].rows(oldest, at), table_named(name)
         newest = ", ".join(f"{column} DESC" for column in table.newest_by)
         ranked = f"row_number() OVER (PARTITION BY {', '.join(table.key)} ORDER BY {newest})"
-        with in_memory() as connection:
-            connection.register("found", rows)
-            return fetched(connection, f"SELECT * FROM found QUALIFY {ranked} = 1").cast(rows.schema)  # noqa: S608
+        sql = f"SELECT * FROM found QUALIFY {ranked} = 1"  # noqa: S608
+        return computed({"found": rows}, sql, beside_viewers=True).cast(rows.schema)
 
 
 def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
     """The verdicts of present groups, but not of an earlier group with the same name."""
-    with in_memory() as connection:
-        connection.register("drift", drift)
-        connection.register("health", health)
-        sql = (
-            "SELECT * FROM drift AS d WHERE EXISTS (SELECT 1 FROM health AS h WHERE h.group_id = d.group_id "
-            "AND NOT h.ended AND h.incarnation IS NOT DISTINCT FROM d.incarnation)"
-        )
-        return fetched(connection, sql).cast(drift.schema)
+    sql = (
+        "SELECT * FROM drift AS d WHERE EXISTS (SELECT 1 FROM health AS h WHERE h.group_id = d.group_id "
+        "AND NOT h.ended AND h.incarnation IS NOT DISTINCT FROM d.incarnation)"
+    )
+    return computed({"drift": drift, "health": health}, sql, beside_viewers=True).cast(drift.schema)
 
 
 def _as_rounds(rows: pa.Table) -> list[FeedRound]:

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from streaming.groups import Incarnations
 from streaming.job.rebuild.plan import Rebuild, new_rows
 from streaming.lifecycle import room_log
-from streaming.tables import TABLES, DeltaLake, KnownRows, limited, table_named, to_arrow
+from streaming.tables import TABLES, DeltaLake, KnownRows, computed, table_named, to_arrow
 
 # Days before the newest one in which every living member has a row: one for the repetition, one for a clock.
 _REPEATED_DAYS = 2
@@ -66,10 +66,11 @@ def gone_members(lake: str, cluster: str) -> pa.Table:
     # The living repeat their rows once a day, so those of older days are of no one who is there.
     days = [day for day in members.rows(("event_date",))["event_date"].unique().to_pylist() if day is not None]
     recent = ds.field("event_date") >= max(days) - timedelta(days=_REPEATED_DAYS) if days else None
-    with limited() as connection:
-        connection.register("members", members.rows([column.name for column in table.columns], recent))
-        connection.register("churn", churn.rows(("group_id", "decision", "members", "record_time", "event_date")))
-        return connection.sql(_GONE).to_arrow_table().cast(table.arrow_schema)
+    sources = {
+        "members": members.rows([column.name for column in table.columns], recent),
+        "churn": churn.rows(("group_id", "decision", "members", "record_time", "event_date")),
+    }
+    return computed(sources, _GONE).cast(table.arrow_schema)
 
 
 _LOG = room_log(__name__)
