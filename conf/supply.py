@@ -14,12 +14,13 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import zipfile
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
-import licences
 import pyspark
 import requests
 from packaging.requirements import Requirement
@@ -46,7 +47,11 @@ def sbom():
     """Write the bill of materials and the list of licences."""
     document = python_components()
     parts = document["components"]
-    parts += [jar_component(jar, sets) for jar, sets in listed_jars().items()]
+    parts += [
+        jar_component(jar.path_in(cache_folder() / "jars"), jar.sha256, jar.group, jar.artifact, jar.version)
+        | {"scope": scope_of(sets)}
+        for jar, sets in listed_jars().items()
+    ]
     parts += page_components()
     document["components"] = sorted(parts, key=lambda part: (part["purl"].split("/")[0], part["name"].lower()))
     BUILD.mkdir(exist_ok=True)
@@ -71,7 +76,8 @@ def python_components():
         part["scope"] = "required" if name in required else "optional" if name in optional else "excluded"
         if part["name"] == "pyspark":
             part["components"] = [
-                inner_component(path) for path in sorted(Path(pyspark.__file__).parent.glob("jars/*.jar"))
+                jar_component(path, hashlib.sha256(path.read_bytes()).hexdigest(), *coordinate(path))
+                for path in pyspark_jars()
             ]
     return found
 
@@ -110,16 +116,9 @@ def listed_jars():
     return found
 
 
-def jar_component(jar, sets):
-    """A jar of conf/jars.toml."""
-    path = jar.path_in(cache_folder() / "jars")
-    licence = licences.of_jar(path) or licences.of_pom(jar.group, jar.artifact, jar.version)
-    scope = "required" if sets & USED_SETS else "optional" if sets & DEMO_SETS else "excluded"
-    return component(f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}", jar.group, jar.artifact, jar.version) | {
-        "hashes": [{"alg": "SHA-256", "content": jar.sha256}],
-        "scope": scope,
-        **licence_of(licence),
-    }
+def scope_of(sets):
+    """Who needs a jar that is in these sets."""
+    return "required" if sets & USED_SETS else "optional" if sets & DEMO_SETS else "excluded"
 
 
 def pyspark_jars():
@@ -136,16 +135,11 @@ def coordinate(path):
     return group, artifact, version
 
 
-def inner_component(path):
-    """A jar of pyspark."""
-    group, artifact, version = coordinate(path)
+def jar_component(path, sha256, group, artifact, version):
+    """A jar; its group is None where nobody says it."""
     purl = f"pkg:maven/{group}/{artifact}@{version}" if group else f"pkg:generic/{artifact}@{version}"
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    licence = licences.of_jar(path) or (licences.of_pom(group, artifact, version) if group else None)
-    return component(purl, group, artifact, version) | {
-        "hashes": [{"alg": "SHA-256", "content": digest}],
-        **licence_of(licence),
-    }
+    licence = of_jar(path) or (of_pom(group, artifact, version) if group else None)
+    return component(purl, group, artifact, version, {"alg": "SHA-256", "content": sha256}, licence)
 
 
 def page_components():
@@ -153,25 +147,22 @@ def page_components():
     for name, package in tomllib.loads((CONF / "scripts.toml").read_text(encoding="utf-8")).items():
         is_shipped = "for" not in package
         text = ROOT / "dashboards" / "static" / "vendor" / next(n for n in package["files"] if n.endswith(".LICENSE"))
-        licence = licences.of_text(text.read_bytes()) if is_shipped and text.exists() else None
-        yield component(f"pkg:npm/{name}@{package['version']}", None, name, package["version"]) | {
-            "hashes": [{"alg": "SHA-512", "content": package["sha512"]}],
-            "scope": "required" if is_shipped else "excluded",
-            **licence_of(licence),
+        licence = of_text(text.read_bytes()) if is_shipped and text.exists() else None
+        purl, digest = f"pkg:npm/{name}@{package['version']}", {"alg": "SHA-512", "content": package["sha512"]}
+        yield component(purl, None, name, package["version"], digest, licence) | {
+            "scope": "required" if is_shipped else "excluded"
         }
 
 
-def component(purl, group, name, version):
-    """The fields that every part has."""
+def component(purl, group, name, version, digest, licence):
+    """A part of the list; what is not known of it is left out."""
+    known = {
+        "group": group,
+        "hashes": [digest],
+        "licenses": [{"license": {"name": licence}}] if licence else None,
+    }
     found = {"type": "library", "bom-ref": purl, "purl": purl, "name": name, "version": version}
-    return found | ({"group": group} if group else {})
-
-
-def licence_of(licence):
-    """CycloneDX's field; none where the licence is unknown."""
-    if licence is None:
-        return {}
-    return {"licenses": [{"license": {"name": licence}}]}
+    return found | {name: value for name, value in known.items() if value}
 
 
 def licence_rows(document):
@@ -189,6 +180,76 @@ def licence_rows(document):
             )
             words = "; ".join(told).replace("License :: OSI Approved :: ", "").replace("|", "/") or "unknown"
             yield f"| {name} | {each['version']} | {words} | {each.get('scope', part.get('scope', ''))} |"
+
+
+# A jar says its licence in the POM inside it, in its manifest, or by the text of a licence. Where it says nothing, its
+# POM in the registry of Maven artifacts and that POM's parents may. Nothing is guessed from names.
+
+# How licences' own texts begin, to the id of SPDX.
+_TEXTS = {
+    "Apache License Version 2.0": "Apache-2.0",
+    "MIT License": "MIT",
+    "The MIT License": "MIT",
+    "Zero-Clause BSD": "0BSD",
+    "Eclipse Public License - v 2.0": "EPL-2.0",
+    "COMMON DEVELOPMENT AND DISTRIBUTION LICENSE (CDDL) Version 1.0": "CDDL-1.0",
+}
+
+# The longest chain of parents seen is of four POMs.
+_PARENTS = 6
+
+
+def of_jar(path):
+    """The names of a jar's licences, joined by " and ", or None."""
+    with zipfile.ZipFile(path) as jar:
+        names = jar.namelist()
+        poms = [name for name in names if re.fullmatch(r"META-INF/maven/[^/]+/[^/]+/pom\.xml", name)]
+        # (A jar with several POMs has other jars in it, and theirs are not its own.)
+        declared = _declared(ET.fromstring(jar.read(poms[0]))) if len(poms) == 1 else []
+        if not declared and "META-INF/MANIFEST.MF" in names:
+            manifest = re.sub(r"\r?\n ", "", jar.read("META-INF/MANIFEST.MF").decode("utf-8", "replace"))
+            declared = [line.strip() for line in re.findall(r"(?m)^Bundle-License: *(.+)$", manifest)]
+        if not declared:
+            texts = [name for name in names if re.fullmatch(r"(META-INF/)?LICENSE(\.txt|\.md)?", name)]
+            declared = [text for text in (of_text(jar.read(name)) for name in texts) if text]
+    return " and ".join(dict.fromkeys(declared)) or None
+
+
+def of_text(text):
+    """The licence whose text this is, by its first words; None for another."""
+    begin = " ".join(text[:400].decode("utf-8", "replace").replace(",", " ").split())
+    return next((name for words, name in _TEXTS.items() if begin.startswith(words)), None)
+
+
+def of_pom(group, artifact, version):
+    """The licences that a jar's POM in the registry declares, or its nearest parent's; None where none is found."""
+    from jgo.config import GlobalSettings
+    from jgo.maven import MavenContext, PythonResolver
+
+    with tempfile.TemporaryDirectory() as scratch:
+        context = MavenContext(resolver=PythonResolver(), repo_cache=Path(scratch), timeout=TIMEOUT_S)
+        context.remote_repos = {**dict(GlobalSettings.load().repositories), **context.remote_repos}
+        try:
+            for _ in range(_PARENTS):
+                pom = context.project(group, artifact).at_version(version).pom()
+                names = [name for each in pom.elements("licenses/license") if (name := _name(each))]
+                if names:
+                    return " and ".join(dict.fromkeys(names))
+                group, artifact, version = (pom.value(f"parent/{p}") for p in ("groupId", "artifactId", "version"))
+                if not (group and artifact and version):
+                    return None
+        except (OSError, RuntimeError):  # the registry is away, or has no such POM
+            return None
+    return None
+
+
+def _declared(project):
+    return [name for each in project.findall("{*}licenses/{*}license") if (name := _name(each))]
+
+
+def _name(licence):
+    found = licence.findtext("{*}name") or licence.findtext("{*}url")
+    return found.strip() if found else None
 
 
 def audit():

@@ -49,13 +49,13 @@ def test_a_jars_licence_is_what_the_jar_says_of_itself(
     with zipfile.ZipFile(tmp_path / "a.jar", "w") as jar:
         for name, text in files.items():
             jar.writestr(name, text)
-    assert supply.licences.of_jar(tmp_path / "a.jar") == licence
+    assert supply.of_jar(tmp_path / "a.jar") == licence
 
 
 def test_an_unknown_licence_is_written_as_unknown(supply: ModuleType) -> None:
     parts = [
         {"name": "a", "version": "1", "group": "g", "scope": "required"},
-        {"name": "b", "version": "2", "scope": "excluded", **supply.licence_of("MIT"), "components": [
+        {"name": "b", "version": "2", "scope": "excluded", "licenses": [{"license": {"name": "MIT"}}], "components": [
             {"name": "c", "version": "3"}]},
     ]  # fmt: skip
     assert list(supply.licence_rows({"components": parts}))[2:] == [

@@ -12,16 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from deltalake import DeltaTable
-
 from streaming.tables import (
     FLEET_TABLES,
     VIEWS,
-    DeltaLake,
     OpenedTable,
-    append_once,
-    named_to_arrow,
-    patiently,
+    append_created,
     table_named,
 )
 from streaming.terminal import printable
@@ -158,14 +153,14 @@ def record_fleet(
     for name in sorted(carried_on - known.keys() - fleet):
         rows += _changed(None, RecordedCluster(name, closed=True, fleet=fleet), time_ms)
     if rows:
-        _append(lake, rows)
+        append_created(lake, FLEET_TABLES, FLEET_TABLES[0], rows)
 
 
 def forget_record(lake: str, cluster: str, now: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
     """Close a cluster whose rows are deleted. Nothing is known of it any more but that: so the name is free again."""
     before = FleetLog(lake).read().get(cluster)
     if rows := _changed(before, RecordedCluster(cluster, closed=True), now()):
-        _append(lake, rows)
+        append_created(lake, FLEET_TABLES, FLEET_TABLES[0], rows)
 
 
 def rename_problem(
@@ -226,13 +221,3 @@ def _recorded(row: Mapping[str, Any]) -> RecordedCluster:
         fleet=frozenset(row["fleet"] or ()),
         written_ms=epoch_ms(row["written_time"]),
     )
-
-
-def _append(lake: str, rows: list[dict[str, Any]]) -> None:
-    to, table = DeltaLake(lake), FLEET_TABLES[0]
-
-    def attempt() -> bool:
-        to.create(FLEET_TABLES)
-        return append_once(DeltaTable(to.path(table.name)), named_to_arrow(table, rows), lambda: False)
-
-    patiently(to.path(table.name), attempt)

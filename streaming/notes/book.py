@@ -23,9 +23,7 @@ from streaming.tables import (
     DeltaLake,
     LakeReader,
     OpenedTable,
-    append_once,
-    named_to_arrow,
-    patiently,
+    append_created,
     table_named,
 )
 from streaming.terminal import printable
@@ -60,14 +58,8 @@ def write_note(lake: str, note: Mute | Mark, now: int, *, ended: bool = False) -
         LakeUnwritableError: The store cannot be written.
     """
     check_lake(lake)
-    to, table = DeltaLake(lake), table_named(note.table)
     row = {**asdict(note), "ended": ended, "written_time": now, "event_date": day_of(now)}
-
-    def attempt() -> bool:
-        to.create(NOTE_TABLES)
-        return append_once(DeltaTable(to.path(table.name)), named_to_arrow(table, [row]), lambda: False)
-
-    patiently(to.path(table.name), attempt)
+    append_created(lake, NOTE_TABLES, table_named(note.table), [row])
 
 
 def check_lake(lake: str) -> None:

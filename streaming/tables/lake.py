@@ -322,6 +322,21 @@ def append_once(
     return _again(attempt)
 
 
+def append_created(lake: str, tables: Iterable[Table], table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Append rows by name to a table that may have to be created first, with those that belong to it.
+
+    Raises:
+        LakeUnwritableError: A store could not be written.
+    """
+    to = DeltaLake(lake)
+
+    def attempt() -> bool:
+        to.create(tables)
+        return append_once(DeltaTable(to.path(table.name)), named_to_arrow(table, rows), lambda: False)
+
+    patiently(to.path(table.name), attempt)
+
+
 def _again(commit: Callable[[], _Made]) -> _Made:
     """Commit; once more after each commit of others that was in the way."""
     for _ in range(_ATTEMPTS - 1):

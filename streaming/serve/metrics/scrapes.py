@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from importlib.metadata import version
 
 from starlette.exceptions import HTTPException
@@ -19,20 +18,6 @@ from streaming.serve.model import Model, Snapshot, round_age_s
 from streaming.serve.page import RETRY, quoted
 
 _NO_ROUNDS = "There is no round in the lake yet: if the job is running, check that `lake` is the same for both."
-
-
-@dataclass(frozen=True, slots=True)
-class _What:
-    mode: str
-    cluster: str | None
-    zipped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    version: int
-    silent: frozenset[str]
-    body: bytes
 
 
 class Scrapes:
@@ -61,7 +46,8 @@ class Scrapes:
             )
             raise SetupError(message)
         self._model, self._settings, self._alerters = model, settings, alerters
-        self._made: dict[_What, _Made] = {}
+        # By mode, cluster and whether it is zipped: the version and the silent clusters of which it was made, and it.
+        self._made: dict[tuple[str, str | None, bool], tuple[tuple[int, frozenset[str]], bytes]] = {}
         self._lock = threading.Lock()
 
     def scrape(self, mode: str, *, cluster: str | None = None, zipped: bool = False) -> bytes:
@@ -81,7 +67,7 @@ class Scrapes:
         if cluster is not None and cluster not in there:
             raise HTTPException(404, f"There is no cluster {quoted(cluster)} in the lake.")
         silent = self._model.silent(snapshot)
-        body = self._body(_What(mode, cluster, zipped), snapshot, silent)
+        body = self._body(mode, cluster, snapshot, silent, zipped=zipped)
         shown = there if cluster is None else {cluster}
         live = written(self._live(snapshot, silent, shown), self._settings.labels)
         # Two members one after the other are one gzip file: RFC 1952, 2.2.
@@ -95,8 +81,8 @@ class Scrapes:
         """
         snapshot = self._snapshot()
         silent = self._model.silent(snapshot)
-        what = _What(OWN, None, False)
-        return [*self._families(what, snapshot, silent), *self._live(snapshot, silent, self._model.there(snapshot))]
+        live = self._live(snapshot, silent, self._model.there(snapshot))
+        return [*self._families(OWN, None, snapshot, silent), *live]
 
     def _snapshot(self) -> Snapshot:
         snapshot = self._model.snapshot
@@ -106,22 +92,21 @@ class Scrapes:
             raise HTTPException(503, _NO_ROUNDS, RETRY)
         return snapshot
 
-    def _body(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> bytes:
-        made = self._made.get(what)
-        if made is None or (made.version, made.silent) != (snapshot.version, silent):
+    def _body(
+        self, mode: str, cluster: str | None, snapshot: Snapshot, silent: frozenset[str], *, zipped: bool
+    ) -> bytes:
+        key, as_of = (mode, cluster, zipped), (snapshot.version, silent)
+        with self._lock:
             # A second request finds it made.
-            with self._lock:
-                made = self._made.get(what)
-                if made is None or (made.version, made.silent) != (snapshot.version, silent):
-                    body = written(self._families(what, snapshot, silent), self._settings.labels)
-                    made = _Made(snapshot.version, silent, _zipped(body) if what.zipped else body)
-                    self._made[what] = made
-        return made.body
+            if key not in self._made or self._made[key][0] != as_of:
+                body = written(self._families(mode, cluster, snapshot, silent), self._settings.labels)
+                self._made[key] = as_of, _zipped(body) if zipped else body
+            return self._made[key][1]
 
-    def _families(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> list[Family]:
-        shown = [name for name in snapshot.clusters if name not in silent and what.cluster in {None, name}]
-        by_partition = self._settings.partition_series or what.mode != OWN
-        made = families(MODES[what.mode], snapshot, shown, by_partition=by_partition)
+    def _families(self, mode: str, cluster: str | None, snapshot: Snapshot, silent: frozenset[str]) -> list[Family]:
+        shown = [name for name in snapshot.clusters if name not in silent and cluster in {None, name}]
+        by_partition = self._settings.partition_series or mode != OWN
+        made = families(MODES[mode], snapshot, shown, by_partition=by_partition)
         kept, left_out = within(made, self._settings.most_series)
         return [*kept, *_of_itself(left_out)]
 
