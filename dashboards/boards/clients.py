@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from dashboards.format import Row
-from dashboards.page.board import Board, View, fold, total
+from dashboards.page.board import Board, View, grouped
 
 _UNKNOWN: Final = "unknown"
 
@@ -18,36 +17,28 @@ _MOST: Final = 20_000
 _SHOWN: Final = 200
 
 
+_FOLDED: Final = """
+SELECT cluster, client_id, client_host, sum(members)::BIGINT AS members, sum(static_members)::BIGINT AS static_members,
+  sum(partitions)::BIGINT AS partitions, min(instance) AS instance, min(rack) AS rack, list(found) AS groups,
+  list(DISTINCT library ORDER BY library) FILTER (library IS NOT NULL) AS libraries,
+  list(DISTINCT protocol ORDER BY protocol) AS protocols
+FROM (
+  SELECT *, concat_ws(', ', coalesce(group_type, 'unknown'),
+    CASE WHEN protocol_type NOT IN ('consumer', coalesce(group_type, '')) THEN protocol_type END, strategy) AS protocol
+  FROM found
+) AS found
+GROUP BY ALL ORDER BY members DESC, client_id NULLS FIRST, client_host NULLS FIRST
+"""
+
+
 def folded(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Rows of clients.sql, one for each client id and host, those with most members first.
 
     Returns:
         Dicts with cluster, client_id, client_host, members, static_members, partitions, instance, rack, groups (rows),
-        libraries and protocols.
+        libraries (NULL for none) and protocols: how a row's group is coordinated, and with which strategy.
     """
-
-    def first(column: str) -> Any:
-        return lambda alike: next((row[column] for row in alike if row[column]), None)
-
-    found = fold(
-        rows,
-        ("cluster", "client_id", "client_host"),
-        members=partial(total, column="members"),
-        static_members=partial(total, column="static_members"),
-        partitions=partial(total, column="partitions"),
-        instance=first("instance"),
-        rack=first("rack"),
-        groups=list,
-        libraries=lambda alike: list(dict.fromkeys(row["library"] for row in alike if row["library"])),
-        protocols=lambda alike: list(dict.fromkeys(map(_protocol, alike))),
-    )
-    return sorted(found, key=lambda one: (-one["members"], one["client_id"] or "", one["client_host"] or ""))
-
-
-def _protocol(row: Row) -> str:
-    """How a row's group is coordinated, and with which strategy."""
-    other = row["protocol_type"] if row["protocol_type"] not in {"consumer", row["group_type"]} else None
-    return ", ".join(filter(None, (_kind(row), other, row["strategy"])))
+    return grouped(rows, _FOLDED)
 
 
 def _kind(row: Row) -> str:

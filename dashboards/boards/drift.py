@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from dashboards import format as words
 from dashboards.charts import count_plot
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, View, by_group, fold, key, rows_of, total
+from dashboards.page.board import TIMES, Board, View, by_group, grouped, key, rows_of
 from dashboards.spans import step_of
 
 # Verdicts that are read for the list; those that an owner's filter leaves of them are shown.
@@ -38,12 +38,33 @@ def _counts(rows: Iterable[Row]) -> Counter[str]:
     return counts
 
 
-def _sum(rows: Iterable[Row]) -> int:
-    return sum(row["verdicts"] for row in rows)
+_DRIFTED: Final = """
+SELECT cluster, group_id, (sum(verdicts) FILTER (verdict = 'drifted'))::BIGINT AS drifted,
+  (sum(verdicts) FILTER (verdict <> 'not_applicable'))::BIGINT AS verdicts,
+  coalesce(max(drifted_most) FILTER (verdict = 'drifted'), 0) AS drifted_most,
+  min(first_time) FILTER (verdict = 'drifted') AS first_time,
+  arg_max(found, last_time) FILTER (verdict = 'drifted') AS last,
+  list(DISTINCT strategy ORDER BY strategy) FILTER (verdict = 'drifted' AND strategy IS NOT NULL) AS strategies
+FROM found GROUP BY cluster, group_id HAVING drifted > 0 ORDER BY drifted DESC, drifted_most DESC, group_id
+"""
 
+_MISMATCHES: Final = """
+SELECT cluster, group_id, strategy, expected_strategy, sum(mismatches)::BIGINT AS mismatches,
+  min(first_time) AS first_time, arg_max(found, last_time) AS last
+FROM found WHERE mismatches > 0 GROUP BY ALL ORDER BY max(last_time) DESC, cluster, group_id
+"""
 
-def _newest(rows: Iterable[Row]) -> Row:
-    return max(rows, key=lambda row: row["last_time"])
+_REASONS: Final = """
+SELECT coalesce(found.reason, '') AS reason, sum(verdicts)::BIGINT AS verdicts,
+  count(DISTINCT (cluster, group_id)) AS groups, arg_max(found, last_time) AS last
+FROM found WHERE verdict = $verdict GROUP BY ALL ORDER BY verdicts DESC, reason
+"""
+
+_LIBRARIES: Final = """
+SELECT matching_library, sum(verdicts)::BIGINT AS verdicts, count(DISTINCT (cluster, group_id)) AS groups,
+  coalesce(max(candidates_most), 0) AS candidates
+FROM found WHERE verdict = 'identical' GROUP BY ALL ORDER BY verdicts DESC, matching_library NULLS FIRST
+"""
 
 
 def drifted_groups(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -56,56 +77,22 @@ def drifted_groups(rows: Sequence[Row]) -> list[dict[str, Any]]:
         Dicts with cluster, group_id, drifted, verdicts (of all kinds but not_applicable), drifted_most, first_time of
         drifted decisions, last (the row of the newest of them), strategies.
     """
-    judged: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        judged[key(row)] += row["verdicts"] if row["verdict"] != "not_applicable" else 0
-    found = fold(
-        (row for row in rows if row["verdict"] == "drifted"),
-        ("cluster", "group_id"),
-        drifted=_sum,
-        verdicts=lambda alike: judged[key(alike[0])],
-        drifted_most=lambda alike: max(row["drifted_most"] or 0 for row in alike),
-        first_time=lambda alike: min(row["first_time"] for row in alike),
-        last=_newest,
-        strategies=lambda alike: list(dict.fromkeys(row["strategy"] for row in alike if row["strategy"])),
-    )
-    return sorted(found, key=lambda one: (-one["drifted"], -one["drifted_most"], one["group_id"]))
+    return grouped(rows, _DRIFTED)
 
 
-def mismatches(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def mismatches(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Groups that ran another strategy than the configured one, those that did so last first."""
-    found = fold(
-        (row for row in rows if row["mismatches"]),
-        ("cluster", "group_id", "strategy", "expected_strategy"),
-        mismatches=lambda alike: total(alike, "mismatches"),
-        first_time=lambda alike: min(row["first_time"] for row in alike),
-        last=_newest,
-    )
-    return sorted(found, key=lambda one: one["last"]["last_time"], reverse=True)
+    return grouped(rows, _MISMATCHES)
 
 
-def reasons(rows: Iterable[Row], verdict: str) -> list[dict[str, Any]]:
+def reasons(rows: Sequence[Row], verdict: str) -> list[dict[str, Any]]:
     """Why decisions had a verdict: for each reason how many, in how many groups, and the last of them."""
-    found = fold(
-        ({**row, "reason": row["reason"] or ""} for row in rows if row["verdict"] == verdict),
-        ("reason",),
-        verdicts=_sum,
-        groups=lambda alike: len(by_group(alike)),
-        last=_newest,
-    )
-    return sorted(found, key=lambda one: (-one["verdicts"], one["reason"]))
+    return grouped(rows, _REASONS, verdict=verdict)
 
 
-def libraries(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def libraries(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """As what assignments were recomputed: for each client library, or broker, how many and in how many groups."""
-    found = fold(
-        (row for row in rows if row["verdict"] == "identical"),
-        ("matching_library",),
-        verdicts=_sum,
-        groups=lambda alike: len(by_group(alike)),
-        candidates=lambda alike: max(row["candidates_most"] or 0 for row in alike),
-    )
-    return sorted(found, key=lambda one: (-one["verdicts"], one["matching_library"] or ""))
+    return grouped(rows, _LIBRARIES)
 
 
 def _fill(view: View) -> Mapping[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -14,7 +13,7 @@ from dashboards import format as words
 from dashboards.boards.group import history_of, named_group
 from dashboards.charts import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, NotThereError, View, fold, key, name_of, total
+from dashboards.page.board import TIMES, Board, NotThereError, View, grouped, key, name_of, total
 from dashboards.spans import LIVE, RANGES, Range, floor
 
 # An imbalance that another assignment would lower by less is not worth a rebalance. A tenth of a member's share is also
@@ -132,6 +131,15 @@ def _within(view: View, query: str, span: Range | None, **name: Any) -> Sequence
     return view.rows(query, **name, since=span.begin, until=span.end)
 
 
+_BY_TOPIC: Final = """
+SELECT topic, sum(here)::BIGINT AS partitions, count(*) FILTER (here = 1 AND produced_per_second IS NULL) AS unknown,
+  sum(produced_per_second) AS produced_per_second, sum(consumed_per_second) AS consumed_per_second,
+  sum(lag)::BIGINT AS lag, sum(records)::BIGINT AS records, sum(records_before)::BIGINT AS records_before
+FROM found GROUP BY topic
+ORDER BY coalesce(sum(produced_per_second), 0) DESC, coalesce(sum(records), 0) DESC, topic
+"""
+
+
 def by_topic(now: Sequence[Row], told: Iterable[Row], before: Iterable[Row]) -> list[dict[str, Any]]:
     """Sums over the partitions of each topic, the busiest first.
 
@@ -149,14 +157,7 @@ def by_topic(now: Sequence[Row], told: Iterable[Row], before: Iterable[Row]) -> 
             for row in before
         ),
     ]
-    found = fold(
-        rows,
-        ("topic",),
-        partitions=partial(total, column="here"),
-        unknown=lambda alike: sum(row["here"] and row["produced_per_second"] is None for row in alike),
-        **{column: partial(total, column=column) for column in empty},
-    )
-    return sorted(found, key=lambda one: (-(one["produced_per_second"] or 0), -(one["records"] or 0), one["topic"]))
+    return grouped(rows, _BY_TOPIC)
 
 
 def by_member(now: Sequence[Row], told: Iterable[Row]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from dashboards.page.archive import Archive
 from dashboards.query import history_queries, queries
 from dashboards.spans import LIVE, RANGES, Range
 from streaming.config import Owner, owner_of
+from streaming.tables import computed
 
 HEALTH: Final = {3: "critical", 2: "warning", 1: "unknown", 0: "ok", -1: "no members"}
 """Words for the column `health` of groups.sql."""
@@ -284,23 +285,20 @@ def total(rows: Iterable[Row], column: str) -> Any:
     return None
 
 
-def fold(rows: Iterable[Row], by: Sequence[str], **columns: Callable[[list[Row]], Any]) -> list[dict[str, Any]]:
-    """One row for each value of some columns, in the order of the first rows.
+def grouped(rows: Sequence[Row], sql: str, **given: object) -> list[dict[str, Any]]:
+    """Rows of a query put together by another one, which calls them `found`.
 
-    For what no query can fold because the rows were chosen by owner, which is in no table.
+    For what no query can put together by itself, because the rows were chosen by owner, which is in no table.
 
     Args:
-        rows: The rows.
-        by: Columns that tell the results apart.
-        columns: Values of the results, each made of the rows of one.
+        rows: The rows; without one there is none.
+        sql: The query; columns that all rows lack are NULL.
+        given: Its parameters by name.
     """
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[column] for column in by), []).append(row)
-    return [
-        dict(zip(by, values, strict=True)) | {name: of(alike) for name, of in columns.items()}
-        for values, alike in found.items()
-    ]
+    if not rows:
+        return []
+    found: list[dict[str, Any]] = computed({"found": pa.Table.from_pylist([*rows])}, sql, given).to_pylist()
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ def test_groups_that_drifted_are_counted_among_their_judged_decisions() -> None:
     ]
     [one] = drifted_groups(rows)
     assert (one["group_id"], one["drifted"], one["verdicts"], one["drifted_most"]) == ("a", 3, 10, 9)
-    assert (one["last"]["last_decision"], one["strategies"]) == (6, ["range", "mine"])
+    assert (one["last"]["last_decision"], one["strategies"]) == (6, ["mine", "range"])
 
 
 def test_another_strategy_than_configured_is_listed_with_both() -> None:
