@@ -1,5 +1,5 @@
 -- What is or will be muted? Mutes that nobody has lifted and that are not over, by the first time that each ends.
--- One that repeats is over a year after it began (`streaming/notes/kinds.py`).
+-- One that repeats is over a year after it began (`streaming/notes/book.py`).
 --
 -- Parameters:
 --   :cluster  STRING     one cluster; NULL for all

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from streaming.config.alerts import SEVERITIES, AlertSettings, Route, Severity
+from streaming.config.alerts import (
+    SEVERITIES,
+    SHIPPED_RULES,
+    AlertSettings,
+    Route,
+    Severity,
+    Thresholds,
+    read_rules_file,
+    rules_file,
+)
 from streaming.config.fleet import FleetFile, checkpoint_of, environment_of, load_fleet, needs_s3a, secret_names
 from streaming.config.forms import fits, host_and_port, span_ms
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
@@ -23,7 +32,6 @@ from streaming.config.settings import (
     owner_of,
 )
 from streaming.config.sources import CHOSEN, cluster_variables
-from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
 __all__ = [
     "CHOSEN",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.notes.book import NoteBook, clusters_of, write_note
-from streaming.notes.commands import KnownNames, checked_mark, mark, mute, print_mutes, unmute
-from streaming.notes.kinds import (
+from streaming.notes.book import (
     GROUP,
     KINDS,
     LONGEST_TEXT,
@@ -14,10 +12,14 @@ from streaming.notes.kinds import (
     SEVERITY,
     Mark,
     Mute,
+    NoteBook,
+    clusters_of,
     muting,
     note_of,
     whole,
+    write_note,
 )
+from streaming.notes.commands import KnownNames, checked_mark, mark, mute, print_mutes, unmute
 
 __all__ = [
     "GROUP",

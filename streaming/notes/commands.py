@@ -15,8 +15,23 @@ from rich.text import Text
 
 from streaming.config import SEVERITIES, Owner, fits, span_ms
 from streaming.exceptions import SetupError
-from streaming.notes.book import NoteBook, check_lake, new_id, write_note, writer
-from streaming.notes.kinds import GROUP, LONGEST_MS, LONGEST_TEXT, OWNER, REPEATS_MS, RULE, SEVERITY, Mark, Mute, whole
+from streaming.notes.book import (
+    GROUP,
+    LONGEST_MS,
+    LONGEST_TEXT,
+    OWNER,
+    REPEATS_MS,
+    RULE,
+    SEVERITY,
+    Mark,
+    Mute,
+    NoteBook,
+    check_lake,
+    new_id,
+    whole,
+    write_note,
+    writer,
+)
 from streaming.tables import LakeReader
 from streaming.terminal import age, printable, visible
 from streaming.times import epoch_ms, utc_text
