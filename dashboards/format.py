@@ -12,10 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from streaming.terminal import age
 from streaming.terminal import counted as counted  # noqa: PLC0414 - exported by this alias
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 Row = Mapping[str, Any]
 """A row of a panel's query: values by column."""
@@ -41,14 +45,25 @@ _KINDS = {
 }
 
 
-def time(moment: datetime | None, *, exact: bool = True) -> str:
+def known(say: Callable[Concatenate[_T, _P], str]) -> Callable[Concatenate[_T | None, _P], str]:
+    """Let a function that says a value show a dash for None."""
+
+    @wraps(say)
+    def shown(value: _T | None, /, *more: _P.args, **named: _P.kwargs) -> str:
+        if value is None:
+            return DASH
+        return say(value, *more, **named)
+
+    return shown
+
+
+@known
+def time(moment: datetime, *, exact: bool = True) -> str:
     """A time of day, to the second or to the minute, as a mark that `markup.said` turns into `<time>`; or a dash.
 
     The browser knows the viewer's zone, the server does not: so one rendering serves all viewers. A mark is two private
     characters around the time; `visible` escapes those in names, so no name can pass for one.
     """
-    if moment is None:
-        return DASH
     return f"\ue000{int(moment.timestamp() * 1000)}{'s' if exact else 'm'}\ue001"
 
 
@@ -59,10 +74,9 @@ def whole(moment: datetime | None) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def ago(moment: datetime | None, now: datetime) -> str:
+@known
+def ago(moment: datetime, now: datetime) -> str:
     """For how long until now: "3 min"; 0 s for a time that is still to come."""
-    if moment is None:
-        return DASH
     return age(max(timedelta(0), now - moment))
 
 
@@ -93,26 +107,23 @@ class Clock:
         return f" for at least {age(self.now - moment)}"
 
 
-def number(value: float | None) -> str:
-    """A count: "12,400"; a dash for None."""
-    if value is None:
-        return DASH
+@known
+def number(value: float) -> str:
+    """A count: "12,400"."""
     return f"{value:,.0f}"
 
 
-def ratio(value: float | None) -> str:
+@known
+def ratio(value: float) -> str:
     """An imbalance: "1.50"; "0" if it rounds to nothing."""
-    if value is None:
-        return DASH
     if abs(value) < 0.005:
         return "0"
     return f"{value:.2f}"
 
 
-def rate(value: float | None) -> str:
+@known
+def rate(value: float) -> str:
     """Something per second: "0", "<0.1", "0.4", "12", "1,240"."""
-    if value is None:
-        return DASH
     if 0 < value < 0.05:
         return "<0.1"
     if 0 < value < 9.95:
@@ -120,19 +131,17 @@ def rate(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
-def percent(share: float | None) -> str:
+@known
+def percent(share: float) -> str:
     """A part of 1: "0 %", "<1 %", "42 %"."""
-    if share is None:
-        return DASH
     if 0 < share < 0.005:
         return "<1 %"
     return f"{share:.0%}".replace("%", " %")
 
 
-def seconds(value: float | None) -> str:
+@known
+def seconds(value: float) -> str:
     """Seconds of a cost: "0.4", "12", "1,240"."""
-    if value is None:
-        return DASH
     if value < 10:
         return f"{value:.1f}"
     return f"{value:,.0f}"
@@ -170,10 +179,9 @@ def _from_to(low: str | None, high: str | None) -> str:
     return f"{low} to {high}"
 
 
-def size(count: float | None) -> str:
+@known
+def size(count: float) -> str:
     """Bytes as people read them: "1.3 MB"."""
-    if count is None:
-        return DASH
     value = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if value < 1000:

@@ -62,9 +62,9 @@ def named_to_arrow(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def _array(column: Column, cells: list[Any]) -> pa.Array:
     kind = column.type.arrow
     if pa.types.is_timestamp(kind):
-        return pa.array([_time(ms) for ms in cells], pa.timestamp("ms", "UTC")).cast(kind)
+        return pa.array([_within(ms, _LAST_MS) for ms in cells], pa.timestamp("ms", "UTC")).cast(kind)
     if pa.types.is_date(kind):
-        return pa.array([_day(day) for day in cells], pa.int32()).cast(kind)
+        return pa.array([_within(day, _LAST_DAY) for day in cells], pa.int32()).cast(kind)
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
         times = {place for place, field in enumerate(kind.value_type) if pa.types.is_timestamp(field.type)}
         cells = [cell if cell is None else [_struct(item, times) for item in cell] for cell in cells]
@@ -85,22 +85,15 @@ def _struct(item: Iterable[Any], times: Collection[int]) -> tuple[Any, ...]:
     return tuple(_micros(value) if place in times else value for place, value in enumerate(item))
 
 
-def _time(ms: int | None) -> int | None:
-    if ms is not None and 0 <= ms <= _LAST_MS:
-        return ms
+def _within(value: int | None, last: int) -> int | None:
+    """A time or a day; None for what is none."""
+    if value is not None and 0 <= value <= last:
+        return value
     return None
 
 
 def _micros(ms: int) -> int | None:
-    if 0 <= ms <= _LAST_MS:
-        return ms * 1000
-    return None
-
-
-def _day(day: int | None) -> int | None:
-    if day is not None and 0 <= day <= _LAST_DAY:
-        return day
-    return None
+    return None if _within(ms, _LAST_MS) is None else ms * 1000
 
 
 class Lake(Protocol):

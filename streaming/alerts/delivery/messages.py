@@ -66,10 +66,6 @@ class Wording:
             return None
         return f"{self.public_url}/alerts/{quote(rule, safe='')}?{urlencode({'cluster': cluster}, errors='replace')}"
 
-    def runbook(self, rule: str) -> str | None:
-        """The rule's runbook."""
-        return self.runbooks.get(rule)
-
 
 PLAIN: Final = Wording()
 
@@ -200,7 +196,7 @@ def digest_of(decided: Sequence[Transition], incident: str, act: str, wording: W
     """One message for many transitions of one rule into one state, oldest first; with the teams that own the groups."""
     first = decided[0]
     owners = sorted({team for one in decided if (team := wording.owner(one)) is not None})
-    link, runbook = wording.rule_link(first.cluster, first.rule), wording.runbook(first.rule)
+    link, runbook = wording.rule_link(first.cluster, first.rule), wording.runbooks.get(first.rule)
     severity = max((d.severity for d in decided), key=SEVERITIES.index)
     says = {
         FIRING: f"{len(decided):,} alerts of the rule {first.rule} are firing.",
@@ -272,7 +268,7 @@ def _fields(decided: Transition, wording: Wording) -> dict[str, str]:
         "value": decided.value,
         "text": decided.message,
         "page": wording.link(decided),
-        "runbook": wording.runbook(decided.rule),
+        "runbook": wording.runbooks.get(decided.rule),
         **{f"label_{name}": value for name, value in decided.labels},
     }
     return {name: str(value) for name, value in named.items() if value is not None}

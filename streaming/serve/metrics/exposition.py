@@ -7,7 +7,6 @@ has half a million. The tests read them back with its parsers.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -109,7 +108,7 @@ def few(name: str, told: str, samples: Iterable[tuple[Mapping[str, str], float]]
     labels = {
         label: pa.array([cut(each[label]) for each, _ in rows], pa.string()) for label in (rows[0][0] if rows else ())
     }
-    values = pa.array([number(value) for _, value in rows], pa.string())
+    values = numbers(pa.array([value for _, value in rows]))
     return Family(name, told, Labels(lambda: labels, len(rows)), values, Level.CLUSTER)
 
 
@@ -135,17 +134,6 @@ def cut(value: str) -> str:
 def escaped(value: str) -> str:
     """A label's value as it stands between its quotes."""
     return value.translate(_ESCAPES)
-
-
-def number(value: float) -> str:
-    """A number as the format has it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        if math.isnan(value):
-            return "NaN"
-        return "+Inf" if value > 0 else "-Inf"
-    if not isinstance(value, bool):
-        return repr(value)
-    return str(int(value))
 
 
 def numbers(values: pa.Array) -> pa.Array:

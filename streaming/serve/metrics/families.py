@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.serve.metrics.exposition import Family, Labels, Level, number, numbers
+from streaming.serve.metrics.exposition import Family, Labels, Level, numbers
 from streaming.serve.model import Snapshot
 
 _LEVELS: Final = {
@@ -74,7 +74,7 @@ class Mode:
 
     labels: Mapping[str, Mapping[str, str]]
     metrics: Sequence[Metric]
-    without_commit: float | None = None
+    without_commit: str | None = None
     shown: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -116,7 +116,7 @@ def _family(mode: Mode, metric: Metric, rows: pa.Table, named: Labels) -> Family
     values = numbers(_values(metric, rows))
     if mode.without_commit is not None and metric.of == "partitions":
         is_without = pc.equal(rows["reason"], _NO_COMMIT).fill_null(False)
-        values = pc.if_else(is_without, number(mode.without_commit), values)
+        values = pc.if_else(is_without, mode.without_commit, values)
     if metric.more:
         named = _labels({**mode.labels[metric.of], **metric.more}, rows)
     return Family(metric.name, metric.help, named, _whole(values), _LEVELS[metric.of])

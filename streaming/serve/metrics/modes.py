@@ -7,7 +7,6 @@ Sources: kafka-lag-exporter 0.8.2 (`Metrics.scala`, without those of its JVM), k
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import nan
 from typing import Final
 
 from streaming.serve.metrics.families import Metric, Mode
@@ -145,7 +144,7 @@ _KAFKA_LAG_EXPORTER = Mode(
         Metric("kafka_partition_latest_offset", "ends", "high_watermark", "High watermark."),
         Metric("kafka_partition_earliest_offset", "ends", "log_start_offset", "Log start offset."),
     ),
-    without_commit=nan,
+    without_commit="NaN",
 )  # fmt: skip
 
 _KAFKA_EXPORTER = Mode(
@@ -169,7 +168,7 @@ _KAFKA_EXPORTER = Mode(
         Metric("kafka_topic_partition_current_offset", "ends", "high_watermark", "High watermark."),
         Metric("kafka_topic_partition_oldest_offset", "ends", "log_start_offset", "Log start offset."),
     ),
-    without_commit=-1,
+    without_commit="-1",
     shown={"group_topics": "has_commits", "partitions": "has_commits"},
 )  # fmt: skip
 
