@@ -252,10 +252,9 @@ def valued(value: int | None, by: str) -> str:
     return words.number(value)
 
 
-def measured(value: float | None, unit: str) -> str:
+@words.known
+def measured(value: float, unit: str) -> str:
     """A value with its unit; a dash for None."""
-    if value is None:
-        return words.DASH
     if unit == "/s":
         return f"{words.rate(value)}/s"
     if unit in {"", "count"}:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+MINUTE: Final = timedelta(minutes=1)
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+
 LIVE: Final = "live"
 
 RANGES: Final[Mapping[str, timedelta]] = {
-    LIVE: timedelta(hours=1),
+    LIVE: HOUR,
     "6h": timedelta(hours=6),
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
@@ -39,22 +43,8 @@ class Range:
         """How long it is."""
         return self.end - self.begin
 
-    @property
-    def whole_minutes(self) -> Range:
-        """It with whole minutes at both ends, so that questions of the same minute are the same question."""
-        return self._whole(timedelta(minutes=1))
-
-    @property
-    def whole_hours(self) -> Range:
-        """It with whole hours at both ends, as the roll-ups have them."""
-        return self._whole(timedelta(hours=1))
-
-    @property
-    def whole_days(self) -> Range:
-        """It with whole days at both ends."""
-        return self._whole(timedelta(days=1))
-
-    def _whole(self, width: timedelta) -> Range:
+    def whole(self, width: timedelta) -> Range:
+        """The whole minutes, hours or days (UTC) that it touches: the same question is asked for as long as one."""
         return Range(self.name, floor(self.begin, width), floor(self.end, width) + width)
 
     @property
@@ -67,7 +57,7 @@ MOST_COLUMNS: Final = 100
 """More are narrower than a finger, and a reader of a table has no use for them."""
 
 _MINUTES: Final = (1, 2, 5, 10, 15, 20, 30, 60)
-_STEPS: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
+_STEPS: Final = {"minute": MINUTE, "hour": HOUR}
 _HOURS: Final = (1, 2, 3, 4, 6, 8, 12, 24)
 
 
@@ -101,7 +91,7 @@ def step_of(span: Range, most: int) -> str:
 
 def minutes_of(length: timedelta) -> int:
     """Length of a column for a span of up to four days, min."""
-    return next((m for m in _MINUTES if length <= m * timedelta(minutes=MOST_COLUMNS)), _MINUTES[-1])
+    return next((m for m in _MINUTES if length <= m * MOST_COLUMNS * MINUTE), _MINUTES[-1])
 
 
 def hours_of(length: timedelta) -> int:
@@ -113,9 +103,9 @@ def hours_of(length: timedelta) -> int:
 def steps_of(begin: datetime, end: datetime) -> Steps:
     """The columns of any span, from before its beginning to after its end."""
     length = end - begin
-    by_minutes = length <= _MINUTES[-1] * timedelta(minutes=MOST_COLUMNS)
+    by_minutes = length <= _MINUTES[-1] * MOST_COLUMNS * MINUTE
     width = timedelta(minutes=minutes_of(length)) if by_minutes else timedelta(hours=hours_of(length))
-    first = floor(begin, min(width, timedelta(days=1)))
+    first = floor(begin, min(width, DAY))
     return Steps(first, width, max(1, -(-(end - first) // width)))
 
 

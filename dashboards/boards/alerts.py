@@ -20,6 +20,7 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, NotThereError, View, name_of
+from dashboards.spans import MINUTE
 from streaming.config import SHIPPED_RULES, Thresholds, owner_of, read_rules_file, rules_file
 from streaming.exceptions import EvenkeelError
 from streaming.notes import Mute, muting, note_of
@@ -197,13 +198,8 @@ def place_of(row: Row) -> str:
     topic = row.get("topic")
     if topic is None:
         return ""
-    # Only the key has the broker, and only some of the queries have the key. One that is no JSON object is of no
-    # release, and must not take the board away.
-    try:
-        entity = json.loads(row.get("entity") or "{}")
-    except ValueError:
-        entity = {}
-    broker = entity.get("broker") if isinstance(entity, dict) else None
+    # Only the key has the broker, and only some of the queries have the key.
+    broker = json.loads(row.get("entity") or "{}").get("broker")
     known = "/".join(str(part) for part in (broker, row["partition"]) if part is not None)
     if known:
         return f"{topic} {known}"
@@ -241,7 +237,7 @@ def marks(view: View) -> list[dict[str, Any]]:
     """Marks of the time that a board shows, the oldest first: of the group that its address names, or of all."""
     path = view.address.path
     group = path[1] if len(path) > 1 and path[0] == "groups" else None
-    span = view.span.whole_minutes
+    span = view.span.whole(MINUTE)
     rows = view.lake.ask(
         "marks",
         {"cluster": view.cluster, "group_id": group, "since": span.begin, "until": span.end, "most": _MOST_MARKS},

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.charts import moment_of
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, total
-from dashboards.spans import RANGES, Range
+from dashboards.spans import DAY, HOUR, RANGES, Range
 
 _SHOWN: Final = 100
 
@@ -66,8 +66,8 @@ def source_of(span: Range) -> tuple[str, Range]:
     if span.length <= RANGES["24h"]:
         return "", span
     if span.length > RANGES["30d"]:
-        return ("_days", span.whole_days)
-    return ("_hours", span.whole_hours)
+        return ("_days", span.whole(DAY))
+    return ("_hours", span.whole(HOUR))
 
 
 def _rows(view: View, query: str, source: str, span: Range) -> Sequence[Row]:
@@ -103,7 +103,7 @@ _COLUMNS: Final = (
 def _reach(source: str, rows: Sequence[Row]) -> datetime | None:
     """Up to when roll-ups have figures; None where they are not asked, or have none."""
     newest = max((row["newest"] for row in rows), default=None) if source else None
-    step = timedelta(hours=1) if source == "_hours" else timedelta(days=1)
+    step = HOUR if source == "_hours" else DAY
     if newest is None:
         return None
     return moment_of(newest) + step

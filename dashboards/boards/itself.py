@@ -15,11 +15,10 @@ from dashboards import format as words
 from dashboards.format import Row
 from dashboards.lake import PageLake
 from dashboards.page.board import Board, View
+from dashboards.spans import HOUR
 from streaming.catalog import Contents
 from streaming.tables import DataFile
 from streaming.terminal import age
-
-_HOUR: Final = timedelta(hours=1)
 
 # An hour of rounds, one a second, of a handful of clusters.
 MOST_ROUNDS: Final = 20_000
@@ -236,7 +235,7 @@ def maintained(written: datetime | None, newest: datetime | None, oldest: dateti
 
 def _itself(view: View) -> Mapping[str, Any]:
     newest = view.rows("rounds")
-    since = (view.now - _HOUR).replace(second=0, microsecond=0)
+    since = (view.now - HOUR).replace(second=0, microsecond=0)
     past = view.rows("rounds_past", since=since, most=MOST_ROUNDS)
     tables, signs = view.archive.tables(), view.archive.signs([row["cluster"] for row in newest])
     if tables is None or signs is None:

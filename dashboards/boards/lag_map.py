@@ -14,13 +14,11 @@ from dashboards.boards.group import history_of, named_group
 from dashboards.charts import LEVELS, Heard, map_plot, reaching, valued
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, name_of
-from dashboards.spans import Range, Steps, floor, hours_of, minutes_of
+from dashboards.spans import DAY, Range, Steps, floor, hours_of, minutes_of
 
 # As many lines as a screen holds at a readable height; the table below names the worst of them.
 _MOST: Final = 60
 _TOLD: Final = 15
-
-_DAY: Final = timedelta(days=1)
 
 _READ: Final = frozenset({"nothing_unread", "one_offset"})
 """Reasons for a missing bound that say that nothing waits (one offset may be a transaction marker)."""
@@ -73,14 +71,14 @@ def _of_rows(view: View, group: Row, span: Range, by: str) -> tuple[Sequence[Row
 def _of_hours(view: View, group: Row, span: Range) -> tuple[Sequence[Row], Lines, Steps]:
     hours = hours_of(span.length)
     width = timedelta(hours=hours)
-    begin = floor(span.begin, min(width, _DAY))
+    begin = floor(span.begin, min(width, DAY))
     steps = Steps(begin, width, max(1, -(-(span.end - begin) // width)))
     until = span.end.replace(second=0, microsecond=0)
     within_day = min(hours, 24)
     rows = view.rows("lag_map_hours", **name_of(group), since=begin, until=until, hours=within_day, most=_MOST)
     observed: set[int] = set()
     for row in history_of(view, group, Range(span.name, begin, span.end)):
-        parts = 1 if "hour" in row else -(-_DAY // width)
+        parts = 1 if "hour" in row else -(-DAY // width)
         observed.update(steps.at(row["time"] + part * width) for part in range(parts))
     return rows, lines_of_hours(rows, steps, within_day, observed), steps
 

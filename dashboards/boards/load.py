@@ -14,7 +14,7 @@ from dashboards.boards.group import history_of, named_group
 from dashboards.charts import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, NotThereError, View, grouped, key, name_of, total
-from dashboards.spans import LIVE, RANGES, Range, floor
+from dashboards.spans import HOUR, LIVE, RANGES, Range, floor
 
 # An imbalance that another assignment would lower by less is not worth a rebalance. A tenth of a member's share is also
 # what the table takes for a hot partition.
@@ -120,7 +120,7 @@ def _load(view: View) -> Mapping[str, Any]:
 
 def _past(view: View) -> tuple[Range | None, Range | None]:
     """The whole hours of the time that is asked for, and of the time before; None for what is not asked for."""
-    hours = view.span.whole_hours if view.span.name != LIVE else None
+    hours = view.span.whole(HOUR) if view.span.name != LIVE else None
     return hours, hours.before if hours is not None and view.compared else None
 
 

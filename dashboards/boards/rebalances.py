@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.charts import rebalance_plot, step_plot
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View
-from dashboards.spans import Range, steps_of
+from dashboards.spans import DAY, HOUR, Range, steps_of
 
 _SHOWN: Final = 100
 
@@ -23,9 +22,6 @@ _MOST: Final = 5_000
 _MOST_STEMS: Final = 500
 
 _VERDICTS: Final = ("drifted", "identical", "unverified", "not_applicable", "pending")
-
-_HOUR: Final = timedelta(hours=1)
-_DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ def decided(view: View, span: Range, **group: str | None) -> SpanDecisions:
     if not left_out and len(within) <= _MOST_STEMS:
         return SpanDecisions(groups, rows, None, "")
     width = steps_of(span.begin, span.end).width
-    step = "minute" if width < _HOUR else "hour" if width < _DAY else "day"
+    step = "minute" if width < HOUR else "hour" if width < DAY else "day"
     # Who owns a group is in no table, so sums of one owner need those of each group.
     each = "yes" if view.address.text("owner") else "no"
     steps = view.rows("rebalance_steps", span, step=step, each=each, **group)

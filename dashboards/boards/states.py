@@ -11,7 +11,7 @@ from dashboards import format as words
 from dashboards.charts import Heard, reaching
 from dashboards.format import Row
 from dashboards.page.board import View, name_of
-from dashboards.spans import Range
+from dashboards.spans import MINUTE, Range
 from streaming.terminal import age
 
 _MEASURES: Final = {"state": "coordinator state", "verdict": "verdict", "lag_status": "lag status"}
@@ -109,9 +109,9 @@ def states_within(view: View, group: Row, span: Range) -> dict[str, list[HeldVal
     """
     if not view.in_memory(span):
         return {}
-    asked = span.whole_minutes
+    asked = span.whole(MINUTE)
     name = name_of(group)
-    rows = view.newest("states", timedelta(minutes=1), **name, since=asked.begin - view.lake.reach, until=asked.end)
+    rows = view.newest("states", MINUTE, **name, since=asked.begin - view.lake.reach, until=asked.end)
     if "states" in view.unread:
         return {}
     if not rows or rows[-1]["last_time"] < group["round_time"] < span.end:

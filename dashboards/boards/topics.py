@@ -155,9 +155,8 @@ def _topic(view: View) -> Mapping[str, Any]:
     }
 
 
-def _behind(oldest: datetime | None, as_of: datetime) -> str:
-    if oldest is None:
-        return words.DASH
+@words.known
+def _behind(oldest: datetime, as_of: datetime) -> str:
     waited = max(timedelta(0), as_of - oldest).total_seconds()
     return f"{words.bounds(waited, waited)} or more"
 

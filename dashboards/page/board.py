@@ -17,7 +17,7 @@ from dashboards.lake import PageLake, since
 from dashboards.page.address import Address, RefusedError
 from dashboards.page.archive import Archive
 from dashboards.query import history_queries, queries
-from dashboards.spans import LIVE, RANGES, Range
+from dashboards.spans import LIVE, MINUTE, RANGES, Range
 from streaming.config import Owner, owner_of
 from streaming.tables import computed
 
@@ -130,7 +130,8 @@ class View:
             "imbalance": self.lake.thresholds.imbalance,
         }
         if span is not None:
-            known |= {"since": span.whole_minutes.begin, "until": span.whole_minutes.end}
+            asked = span.whole(MINUTE)
+            known |= {"since": asked.begin, "until": asked.end}
         return {name: value for name, value in known.items() if name in query.parameters} | dict(given)
 
     def newest(self, name: str, step: timedelta, **given: Any) -> list[dict[str, Any]]:

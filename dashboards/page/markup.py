@@ -77,10 +77,9 @@ def _long(text: str | None) -> str:
     return f"{shown[: _LONGEST_TITLE - 1]}…"
 
 
-def _span(value: float | timedelta | None) -> str:
+@words.known
+def _span(value: float | timedelta) -> str:
     """A length of time, also as s: "3 min"."""
-    if value is None:
-        return words.DASH
     return age(value if isinstance(value, timedelta) else timedelta(seconds=value))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -93,7 +94,7 @@ def add_events(lake: MadeLake) -> None:
         ended = state in {"resolved", "gone"}
         return {
             "cluster": CLUSTER, "transition_id": f"{name}-{state}", "alert_id": name, "rule": rule, "group_id": group,
-            "severity": "critical", "entity": name, "state": state, "ended": ended,
+            "severity": "critical", "entity": json.dumps({"group_id": name}), "state": state, "ended": ended,
             "from_state": "firing" if ended else None, "since": at - 30_000, "round": lake.last, "round_time": at,
             "event_date": at // 86_400_000, "decided_time": at + 2_000, "decision": 1 + ended, "late": False,
             "message": f"{group} has trouble", **more,
