@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streaming.config import JobSettings, Settings
-from streaming.job import state_partitions as module
+from streaming.job import checkpoint as module
 from streaming.job.checkpoint import state_partitions
 
 
