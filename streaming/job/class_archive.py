@@ -26,8 +26,6 @@ from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.spark import class_archive, start_spark, use_prepared_home
 from streaming.tables import DeltaLake
 
-__all__ = ["begin_to_write"]
-
 _PATIENCE_S = 240
 """To write the archive takes some seconds on an idle machine."""
 
