@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from dashboards.export.board import GREEN, ORANGE, RED, Ask, ExportedBoard, Panel, PanelKind
 
@@ -29,6 +29,16 @@ def _why(metric: str, label: str, matcher: str = "") -> str:
     return f'max by (group, why) (label_replace({metric}{{{_CLUSTER}{matcher}}}, "why", "$1", "{label}", "(.+)"))'
 
 
+def _tile(title: str, told: str, text: str, **more: Any) -> Panel:
+    """One number, six of them beside each other."""
+    return Panel(title, told, PanelKind.NUMBER, [Ask(text)], width=4, height=4, **more)
+
+
+def _plot(title: str, told: str, *asks: tuple[str, str], unit: str = "short") -> Panel:
+    """Lines over time: queries, each with the legend of its lines."""
+    return Panel(title, told, PanelKind.LINES, [Ask(*asked) for asked in asks], unit=unit)
+
+
 def _word(title: str, told: str, label: str, without: str) -> Panel:
     """What a label says of one group."""
     asked = Ask(f"max by ({label}) (evenkeel_group_{label}{{{_GROUP}}})", f"{{{{{label}}}}}")
@@ -36,66 +46,44 @@ def _word(title: str, told: str, label: str, without: str) -> Panel:
 
 
 _OVERVIEW = [
-    Panel(
+    _tile(
         "Cluster",
         "A cluster is silent when no round came for longer than the alert rules allow: then nothing else is "
         "served of it, and every panel below is empty rather than old.",
-        PanelKind.NUMBER,
-        [Ask(f"max(evenkeel_cluster_silent{{{_CLUSTER}}})")],
-        width=4,
-        height=4,
+        f"max(evenkeel_cluster_silent{{{_CLUSTER}}})",
         words={0: ("watched", GREEN), 1: ("silent", RED)},
         steps=((None, GREEN), (1, RED)),
         without="no server answers",
     ),
-    Panel(
+    _tile(
         "Age of the newest round",
         "How old everything on this board is.",
-        PanelKind.NUMBER,
-        [Ask(f"max(evenkeel_round_age_seconds{{{_CLUSTER}}})")],
-        width=4,
-        height=4,
+        f"max(evenkeel_round_age_seconds{{{_CLUSTER}}})",
         unit="s",
         without="no server answers",
     ),
-    Panel(
+    _tile(
         "Groups",
         "Groups in the newest round.",
-        PanelKind.NUMBER,
-        [Ask(f"max(evenkeel_cluster_groups{{{_CLUSTER}}})")],
-        width=4,
-        height=4,
+        f"max(evenkeel_cluster_groups{{{_CLUSTER}}})",
     ),
-    Panel(
+    _tile(
         "Drifted",
         "Groups whose newest decision is not what their strategy gives.",
-        PanelKind.NUMBER,
-        [Ask(f'count(count by (group) (evenkeel_group_verdict{{{_CLUSTER},verdict="drifted"}})) or {_NONE}')],
-        width=4,
-        height=4,
+        f'count(count by (group) (evenkeel_group_verdict{{{_CLUSTER},verdict="drifted"}})) or {_NONE}',
         steps=((None, GREEN), (1, RED)),
     ),
-    Panel(
+    _tile(
         "Lag is bad",
         "Groups with a partition that is stopped, stalled, falling behind, rewound or ahead.",
-        PanelKind.NUMBER,
-        [
-            Ask(
-                "count(count by (group) (evenkeel_group_lag_status{"
-                f'{_CLUSTER},lag_status=~"stopped|stalled|falling_behind|rewound|ahead"}})) or {_NONE}'
-            )
-        ],
-        width=4,
-        height=4,
+        "count(count by (group) (evenkeel_group_lag_status{"
+        f'{_CLUSTER},lag_status=~"stopped|stalled|falling_behind|rewound|ahead"}})) or {_NONE}',
         steps=((None, GREEN), (1, ORANGE)),
     ),
-    Panel(
+    _tile(
         "Alerts",
         "Alerts of Evenkeel's own rules that fire.",
-        PanelKind.NUMBER,
-        [Ask(f"sum(max by (rule, severity) (evenkeel_alerts_firing{{{_CLUSTER}}})) or {_NONE}")],
-        width=4,
-        height=4,
+        f"sum(max by (rule, severity) (evenkeel_alerts_firing{{{_CLUSTER}}})) or {_NONE}",
         steps=((None, GREEN), (1, RED)),
     ),
     Panel(
@@ -113,28 +101,23 @@ _OVERVIEW = [
         ],
         columns={"group": "group", "why": "why"},
     ),
-    Panel(
+    _plot(
         "Verdicts",
         "How many groups have which verdict on their newest decision.",
-        PanelKind.LINES,
-        [
-            Ask(
-                f"count by (verdict) (max by (group, verdict) (evenkeel_group_verdict{{{_CLUSTER}}}))",
-                "{{verdict}}",
-            )
-        ],
+        (
+            f"count by (verdict) (max by (group, verdict) (evenkeel_group_verdict{{{_CLUSTER}}}))",
+            "{{verdict}}",
+        ),
     ),
-    Panel(
+    _plot(
         "Lag",
         f"The {_MOST} largest, summed over the partitions whose lag is known.",
-        PanelKind.LINES,
-        [Ask(_top("evenkeel_group_lag_offsets"), "{{group}}")],
+        (_top("evenkeel_group_lag_offsets"), "{{group}}"),
     ),
-    Panel(
+    _plot(
         "Time behind, at least",
         f"The {_MOST} largest: for so long the oldest unread record has been readable, if not longer.",
-        PanelKind.LINES,
-        [Ask(_top("evenkeel_group_time_behind_min_seconds"), "{{group}}")],
+        (_top("evenkeel_group_time_behind_min_seconds"), "{{group}}"),
         unit="s",
     ),
 ]
@@ -144,64 +127,50 @@ _ONE = [
     _word("Lag status", "The worst status of a partition.", "lag_status", "not known"),
     _word("State", "As the group's coordinator gives it.", "state", "not known"),
     _word("Findings", "What else holds now.", "finding", "none"),
-    Panel(
+    _plot(
         "Lag by topic",
         "Offsets that the group has still to read, in partitions whose lag is known; and in how many it is not.",
-        PanelKind.LINES,
-        [
-            Ask(f"max by (topic) (evenkeel_group_topic_lag_offsets{{{_GROUP}}})", "{{topic}}"),
-            Ask(
-                f"max by (topic) (evenkeel_group_topic_lag_unknown_partitions{{{_GROUP}}}) > 0",
-                "{{topic}}: partitions not known",
-            ),
-        ],
+        (f"max by (topic) (evenkeel_group_topic_lag_offsets{{{_GROUP}}})", "{{topic}}"),
+        (
+            f"max by (topic) (evenkeel_group_topic_lag_unknown_partitions{{{_GROUP}}}) > 0",
+            "{{topic}}: partitions not known",
+        ),
     ),
-    Panel(
+    _plot(
         "Time behind",
         "How far the group is behind in time lies between these bounds; there may be no upper one.",
-        PanelKind.LINES,
-        [
-            Ask(_of_group("evenkeel_group_time_behind_min_seconds"), "at least"),
-            Ask(_of_group("evenkeel_group_time_behind_max_seconds"), "at most"),
-        ],
+        (_of_group("evenkeel_group_time_behind_min_seconds"), "at least"),
+        (_of_group("evenkeel_group_time_behind_max_seconds"), "at most"),
         unit="s",
     ),
-    Panel(
+    _plot(
         "Members and partitions",
         "Members that own nothing, and partitions that nobody owns, are the differences.",
-        PanelKind.LINES,
-        [
-            Ask(_of_group("evenkeel_group_members"), "members"),
-            Ask(_of_group("evenkeel_group_idle_members"), "members that own nothing"),
-            Ask(_of_group("evenkeel_group_partitions"), "partitions"),
-            Ask(_of_group("evenkeel_group_assigned_partitions"), "partitions that a member owns"),
-            Ask(_of_group("evenkeel_group_drifted_partitions"), "partitions without the expected owner"),
-        ],
+        (_of_group("evenkeel_group_members"), "members"),
+        (_of_group("evenkeel_group_idle_members"), "members that own nothing"),
+        (_of_group("evenkeel_group_partitions"), "partitions"),
+        (_of_group("evenkeel_group_assigned_partitions"), "partitions that a member owns"),
+        (_of_group("evenkeel_group_drifted_partitions"), "partitions without the expected owner"),
     ),
-    Panel(
+    _plot(
         "Imbalance",
         "Most partitions of a member over the mean, minus 1; and the least that any assignment could have.",
-        PanelKind.LINES,
-        [
-            Ask(_of_group("evenkeel_group_imbalance_ratio"), "now"),
-            Ask(_of_group("evenkeel_group_imbalance_optimal_ratio"), "least possible"),
-        ],
+        (_of_group("evenkeel_group_imbalance_ratio"), "now"),
+        (_of_group("evenkeel_group_imbalance_optimal_ratio"), "least possible"),
         unit="percentunit",
     ),
 ]
 
 _REBALANCES = [
-    Panel(
+    _plot(
         "Rebalances, by the hour",
         f"In the hour before each round: the {_MOST} groups with the most. A group without any has no line.",
-        PanelKind.LINES,
-        [Ask(_top("evenkeel_group_rebalances_last_hour"), "{{group}}")],
+        (_top("evenkeel_group_rebalances_last_hour"), "{{group}}"),
     ),
-    Panel(
+    _plot(
         "Partitions moved, by the hour",
         "From one owner to another by these rebalances, where that is known.",
-        PanelKind.LINES,
-        [Ask(_top("evenkeel_group_partitions_moved_last_hour"), "{{group}}")],
+        (_top("evenkeel_group_partitions_moved_last_hour"), "{{group}}"),
     ),
     Panel(
         "Newest decisions",
@@ -244,35 +213,25 @@ def _by_cluster(name: str) -> str:
 
 def _number(title: str, told: str, text: str, colour: str = RED) -> Panel:
     """A number that should be 0."""
-    return Panel(
-        title,
-        told,
-        PanelKind.NUMBER,
-        [Ask(f"{text} or sum(0 * evenkeel_cluster_groups)")],  # as `_NONE`, of all clusters
-        width=4,
-        height=4,
-        steps=((None, GREEN), (1, colour)),
-        without="not known",
-    )
+    # As `_NONE`, of all clusters.
+    text = f"{text} or sum(0 * evenkeel_cluster_groups)"
+    return _tile(title, told, text, steps=((None, GREEN), (1, colour)), without="not known")
 
 
 def _lines(title: str, told: str, *asks: tuple[str, str], unit: str = "short") -> Panel:
     """Lines by cluster; each metric with what it is called behind the cluster, "" for nothing."""
-    asked = [Ask(_by_cluster(name), f"{{{{cluster}}}}{what and f': {what}'}") for name, what in asks]
-    return Panel(title, told, PanelKind.LINES, asked, unit=unit)
+    asked = ((_by_cluster(name), f"{{{{cluster}}}}{what and f': {what}'}") for name, what in asks)
+    return _plot(title, told, *asked, unit=unit)
 
 
 _NOW = [
-    Panel(
+    _tile(
         "Server",
         "Whether the tables can be read.",
-        PanelKind.NUMBER,
-        [Ask("min(evenkeel_lake_readable)")],
+        "min(evenkeel_lake_readable)",
         words={0: ("tables cannot be read", RED), 1: ("reads the tables", GREEN)},
         steps=((None, RED), (1, GREEN)),
         without="no server answers",
-        width=4,
-        height=4,
     ),
     _number(
         "Silent clusters",
@@ -319,11 +278,10 @@ _WORK = [
         ("evenkeel_round_interval_seconds", "interval"),
         unit="s",
     ),
-    Panel(
+    _plot(
         "What takes the time of a batch",
         "By Spark's phases, the mean over the clusters; addBatch is the work, the others are its frame.",
-        PanelKind.LINES,
-        [Ask("avg by (phase) (max by (cluster, phase) (evenkeel_job_batch_phase_seconds))", "{{phase}}")],
+        ("avg by (phase) (max by (cluster, phase) (evenkeel_job_batch_phase_seconds))", "{{phase}}"),
         unit="s",
     ),
     _lines(
@@ -349,16 +307,13 @@ _WORK = [
 ]
 
 _ALERTS = [
-    Panel(
+    _plot(
         "Deliveries of alerts",
         "Transitions by target and the newest outcome of their delivery, as far as the lake holds them.",
-        PanelKind.LINES,
-        [
-            Ask(
-                "max by (cluster, target, outcome) (evenkeel_alert_deliveries)",
-                "{{cluster}}: {{target}} {{outcome}}",
-            )
-        ],
+        (
+            "max by (cluster, target, outcome) (evenkeel_alert_deliveries)",
+            "{{cluster}}: {{target}} {{outcome}}",
+        ),
     ),
     _lines(
         "What was not seen",
