@@ -5,9 +5,8 @@ nothing; an exception from `latestOffset` ends the query for good; offsets are c
 is the same dict object that came in; `initialOffset` is requested again after a crash in the first batch, so it is a
 constant.
 
-At a query's start Spark imports this module in two processes that only pickle the reader, one after the other. So it is
-beside the package of the source, which is imported where it plans and reads, and the settings stay a text until then:
-half a second less of processor time in each.
+A job imports this module before the JVM starts, and all else meanwhile (`session.py`). So it is beside the package of
+the source, which is imported where it plans and reads, and the settings stay a text until then.
 """
 
 from __future__ import annotations
