@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from streaming.offsets_log.codec.interpreter import Layout, value_layout
@@ -46,10 +46,8 @@ _SCHEMA = data_schema("SubscriptionInfoData")
 _NEWEST: Final = 11
 
 # First versions with these.
-_COMMON_VERSION, _ERROR, _TOPIC_INDEX, _STANDBY_HOSTS, _OFFSET_SUMS, _NEXT_REBALANCE, _NAMED = 3, 4, 5, 6, 7, 7, 10
+_COMMON_VERSION, _ERROR, _TOPIC_INDEX, _STANDBY_HOSTS, _NEXT_REBALANCE, _NAMED = 3, 4, 5, 6, 7, 10
 
-# `Task.LATEST_OFFSET`: the thread has the task as an active one.
-_LATEST_OFFSET: Final = -2
 
 _NEVER: Final = 2**63 - 1
 
@@ -57,30 +55,21 @@ _TASK_BYTES, _PARTITION_BYTES, _HOST_BYTES = 8, 6, 10
 """The fewest bytes of a task, of a partition and of a host with its partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionInfo:
+class SubscriptionInfo(NamedTuple):
     """What a thread tells its leader.
 
     Attributes:
         version: As written.
-        latest_version: Newest version that it understands; -1 below 3.
-        process: Id of its process as Java prints a UUID.
-        active: Tasks that it had as active ones.
-        offset_sums: Sum of changelog offsets of the tasks of whose state it has a copy; None below 7, which
-            has only the tasks.
-        endpoint: `application.server`; None when empty, or in versions without it.
-        tags: `client.tag.*` by key.
-        error: 0, or why it wants a rebalance (`AssignorError`).
+        fields: Named tuple with Kafka's field names, see `interpreter.py`.
     """
 
     version: int
-    latest_version: int
-    process: str
-    active: tuple[StreamTask, ...]
-    offset_sums: dict[StreamTask, int | None]
-    endpoint: str | None
-    tags: dict[str, str]
-    error: int
+    fields: Any
+
+    @property
+    def process(self) -> str:
+        """Id of its process as Java prints a UUID."""
+        return str(UUID(bytes=self.fields.processId))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +107,9 @@ def decode_subscription_info(
             return UnknownVersion(version)
         if version < 1:
             return Rejected(f"subscription info: version {version} is none of Kafka Streams")
-        told = _layout(version).read(reader)
-        texts = (bytes(told.userEndPoint), *(part for tag in told.clientTags for part in tag))
-        endpoint, *tags = [text.decode("utf-8") for text in texts]
-    except (MalformedError, UnicodeDecodeError) as error:
+        return SubscriptionInfo(version, _layout(version).read(reader))
+    except MalformedError as error:
         return Rejected(f"subscription info: {error}")
-    active = [_task(task.topicGroupId, task.partition) for task in told.prevTasks]
-    sums: dict[StreamTask, int | None] = {_task(task.topicGroupId, task.partition): None for task in told.standbyTasks}
-    for of in told.taskOffsetSums:
-        if version >= _NAMED:
-            parts = [(_task(of.topicGroupId, of.partition, of.namedTopology or ""), of.offsetSum)]
-        else:
-            parts = [(_task(of.topicGroupId, part.partition), part.offsetSum) for part in of.partitionToOffsetSum]
-        for task, offset in parts:
-            if offset == _LATEST_OFFSET:
-                active.append(task)
-            else:
-                sums[task] = offset
-    return SubscriptionInfo(
-        version,
-        told.latestSupportedVersion,
-        str(UUID(bytes=told.processId)),
-        tuple(dict.fromkeys(active)),
-        sums,
-        endpoint or None,
-        dict(zip(tags[::2], tags[1::2], strict=True)),
-        told.errorCode,
-    )
 
 
 def decode_assignment_info(
@@ -224,11 +189,6 @@ def stream_thread(subscription: bytes | None, assignment: bytes | None, assigned
     )
 
 
-def _task(subtopology: int, partition: int, topology: str = "") -> StreamTask:
-    """A task, named as Kafka Streams prints it (`TaskId.toString`)."""
-    return (f"{topology}__{subtopology}" if topology else str(subtopology)), partition
-
-
 def _by_subtopology(tasks: Iterable[StreamTask]) -> TopicPartitions:
     found: dict[str, set[int]] = {}
     for name, partition in tasks:
@@ -243,7 +203,8 @@ def _read_task(reader: Reader, version: int) -> StreamTask:
         raise MalformedError(message)
     if version >= _NAMED:
         topology = reader.raw(2 * reader.count("namedTopology", 2, 0), "namedTopology").decode("utf-16-be")
-    return _task(subtopology, partition, topology)
+    # As Kafka Streams prints it (`TaskId.toString`).
+    return (f"{topology}__{subtopology}" if topology else str(subtopology)), partition
 
 
 def _pass_text(reader: Reader) -> None:
