@@ -17,9 +17,8 @@ from assignors.brokers.simple_balanced import balance_shares
 from assignors.brokers.uniform_heterogeneous import deal_and_balance
 from assignors.brokers.uniform_homogeneous import keep_and_fill
 from assignors.brokers.uniform_sticky import deal_and_move
-from assignors.eras import Eras, assign_as_of
 from assignors.exceptions import UnknownStrategy
-from assignors.strategy import Library
+from assignors.strategy import Eras, Library, assign_as_of
 
 _Recompute = Callable[[ServerGroup], Assignment]
 

@@ -6,7 +6,7 @@ A partition may have several members.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from assignors.assignment import Assignment, Partitions
 from assignors.brokers.model import ServerGroup, Uuid
@@ -95,7 +95,7 @@ def _of_equal(group: ServerGroup) -> Assignment:
                     final[member_id][unit] = None
                     taken.add(unit)
     _deal_with_count([unit for unit in targets if unit not in taken], members, final, desired)
-    return _by_topic(final)
+    return by_topic(final)
 
 
 def _of_different(group: ServerGroup) -> Assignment:
@@ -134,7 +134,7 @@ def _of_different(group: ServerGroup) -> Assignment:
         for member_id in owners:
             if member_id in may.get(unit[0], ()) and unit not in new:
                 final[member_id][unit] = None
-    return _by_topic(final)
+    return by_topic(final)
 
 
 def _by_hash(member_id: str, targets: Sequence[ShareUnit]) -> ShareUnit:
@@ -178,7 +178,8 @@ def _deal_with_count(
             del left[at]
 
 
-def _by_topic(final: dict[str, dict[ShareUnit, None]]) -> Assignment:
+def by_topic(final: Mapping[str, Iterable[ShareUnit]]) -> Assignment:
+    """Members' partitions by topic, in their order."""
     result: dict[str, dict[str, Partitions]] = {}
     for member_id, units in final.items():
         topics: dict[str, list[int]] = {}

@@ -12,7 +12,7 @@ from math import ceil
 
 from assignors.assignment import Assignment, Partitions
 from assignors.brokers.model import ServerGroup, Uuid
-from assignors.brokers.simple import ShareUnit, assignable_of, held_in_set_order, unit_code
+from assignors.brokers.simple import ShareUnit, assignable_of, by_topic, held_in_set_order, unit_code
 from assignors.context import spend
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import capacity_for, in_computed_map, in_hash_map
@@ -44,7 +44,7 @@ def balance_shares(group: ServerGroup) -> Assignment:
         ]
         targets = [(uuid, number) for uuid in wanted for number in assignable[uuid.text]]
         _balance(units, range(len(order)), targets, unit_code)
-        return _by_topic(list(held), units)
+        return by_topic(dict(zip(held, units, strict=True)))
     takers: dict[Uuid, list[int]] = {}
     for position, member in enumerate(order):
         for uuid in group.subscribed(member):
@@ -159,13 +159,3 @@ def _deal(
                 at -= 1
                 del unfilled[at]
         spend(steps)
-
-
-def _by_topic(members: Sequence[str], held: _Held) -> Assignment:
-    result: dict[str, dict[str, list[int]]] = {}
-    for member_id, units in zip(members, held, strict=True):
-        topics: dict[str, list[int]] = {}
-        for uuid, number in units:
-            topics.setdefault(uuid.text, []).append(number)
-        result[member_id] = topics
-    return result

@@ -9,7 +9,6 @@ opposite directions, where the clients' algorithm takes the first move back.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
 from operator import itemgetter
 
 from assignors.assignment import Assignment, Partitions
@@ -197,7 +196,7 @@ class _Dealing:
         if not takers:
             reason = 'the broker\'s uniform before 4.0 throws "No suitable new owner was found" here'
             raise LeaderWouldFail(reason)
-        taker = self._first(takers)
+        taker = min(takers, key=lambda number: (self._sizes[number], self._rank[number]))
         if (topic, taker, owner) in self._moves:
             reason = 'the broker\'s uniform before 4.0 throws "Mismatch in partition movement record" here'
             raise LeaderWouldFail(reason)
@@ -205,9 +204,6 @@ class _Dealing:
         self._moves.add((topic, owner, taker))
         self._remove(topic, partition, owner)
         self._give(topic, partition, taker)
-
-    def _first(self, numbers: Iterable[int]) -> int:
-        return min(numbers, key=lambda number: (self._sizes[number], self._rank[number]))
 
     def _is_balanced(self) -> bool:
         if not self._open:

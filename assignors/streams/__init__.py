@@ -9,7 +9,7 @@ assign_tasks(group, "4.3.1").standby  # {"a": {"0": [1]}, "b": {"0": [0]}}
 from __future__ import annotations
 
 from assignors.streams.model import StreamsGroup, StreamsMember, Subtopology, TaskAssignment, Tasks
-from assignors.streams.registry import STREAMS_ERAS, assign_tasks
+from assignors.streams.sticky import STREAMS_ERAS, assign_tasks
 
 __all__ = [
     "STREAMS_ERAS",

@@ -2,15 +2,19 @@
 
 Follows `org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor`. Active tasks are dealt in three steps
 (previous active member, a previous standby one, the least loaded process), then standby tasks in the same way.
+
+It is the only assignor of streams groups up to 4.4; `assign_tasks` chooses by release.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from assignors.context import spend
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_map, names_computed, string_hash
+from assignors.strategy import Eras, Library, assign_as_of
 from assignors.streams.model import StreamsGroup, StreamsMember, TaskAssignment
 from assignors.streams.processes import (
     Dealing,
@@ -22,6 +26,7 @@ from assignors.streams.processes import (
     members_in_map_order,
     standby_members,
 )
+from assignors.streams.sticky_of_4_1 import assign_of_4_1
 
 
 class _Quota:
@@ -217,3 +222,33 @@ def _is_less_loaded(holder: PreviousMember, chosen: PreviousMember) -> bool:
         holder.process.load < chosen.process.load
         and holder.process.counts[holder.member_id] < chosen.process.counts[chosen.member_id]
     )
+
+
+_ERAS: Eras[StreamsGroup, TaskAssignment] = (
+    ((4, 4), assign_since_4_4),
+    ((4, 2), assign_since_4_2),
+    ((4, 1), assign_of_4_1),
+)
+
+STREAMS_ERAS: Final = ("4.1.0", "4.2.0", "4.4.0")
+"""First release of each era, oldest first."""
+
+
+def assign_tasks(group: StreamsGroup, release: Library | str | None = None) -> TaskAssignment:
+    """Recompute the target assignment that a group coordinator computed with its sticky task assignor.
+
+    Args:
+        group: Members with their previous tasks, and the topology, at the decision. While source topics are missing the
+            coordinator calls no assignor: then every target is empty.
+        release: The broker's release, as a value or as text ("4.3.1"); None means the newest.
+
+    Returns:
+        Active and standby tasks by member.
+
+    Raises:
+        UnknownLibrary: The release cannot be parsed, or belongs to another library.
+        CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` if the work would exceed a
+            limit (`assignors.context`).
+        LeaderWouldFail: The assignor throws on this input, so it did not compute a target from it.
+    """
+    return assign_as_of(_ERAS, group, release, "sticky")

@@ -35,7 +35,7 @@ from streaming.groups.health.activity import move_starts, note_commits
 from streaming.groups.health.group_health import end_health, write_health
 from streaming.groups.kind import Kind, Ownership
 from streaming.groups.lag import offset_events, oldest_unread
-from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
+from streaming.groups.lag.rows import LagRound, end_partition, move_unread
 from streaming.groups.load.rates import void_topic
 from streaming.groups.modern.kind import modern_kind
 from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
@@ -162,7 +162,7 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
     owners, rules = _owners(state, live), live.lag_rules(observation)
     note_deliveries(state, observation, context.config)
     note_commits(state, observation, owners)
-    totals = lag_rows(state, observation, context, passed, rounds, owners, rules)
+    totals = LagRound(state, observation, context, passed, rounds, owners, rules).measure()
     write_health(state, observation, context, totals, live, owners)
 
 

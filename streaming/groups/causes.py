@@ -72,7 +72,8 @@ def cause(kind: CauseWord, evidence: str, *, before: str | None = None, after: s
 def of_members(kind: CauseWord, members: Sequence[str], evidence: str) -> list[Cause]:
     """One cause for all these members; none if there are no members."""
     if members:
-        return [Cause(kind, evidence, len(members), _shown(members), None, None, None)]
+        shown = tuple([member[:_LONGEST] for member in members[:MEMBERS_SHOWN]])
+        return [Cause(kind, evidence, len(members), shown, None, None, None)]
     return []
 
 
@@ -103,10 +104,6 @@ def coordinator_moved(before: int, after: int) -> list[Cause]:
 def causes_in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     """Causes in the order of `CAUSES`; those of one kind stay as they are."""
     return tuple(sorted(causes, key=lambda found: CAUSES.index(found.cause)))
-
-
-def _shown(members: Sequence[str]) -> tuple[str, ...]:
-    return tuple([member[:_LONGEST] for member in members[:MEMBERS_SHOWN]])
 
 
 def _short(text: str | None) -> str | None:

@@ -70,6 +70,20 @@ def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> list[Findi
     return [FindingAtRound(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")]
 
 
+def idle_finding(idle: Sequence[str], members: int, what: str, since: int) -> list[FindingAtRound]:
+    """The finding `idle_members`; none where nobody is idle.
+
+    Args:
+        idle: The members that have nothing.
+        members: How many members there are.
+        what: What they lack, and why.
+        since: When the group decided, ms.
+    """
+    if idle:
+        return [FindingAtRound("idle_members", since, f"{len(idle)} of {members} members {what}: {some(idle)}")]
+    return []
+
+
 def unexplained(verdict: StandingVerdict | None, now: int) -> list[FindingAtRound]:
     """The finding `unexplained_assignment` for the verdict on the newest judged decision."""
     if verdict is None or verdict.reason != UNEXPLAINED:

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from assignors import Assignment, PartitionRacks, differences
-from streaming.groups.context import NEWEST, Context, of_round
+from streaming.groups.context import NEWEST, Context, GroupConfig, of_round
 from streaming.groups.rows import DriftedPartition, DriftRow, WhatIfRow
 from streaming.groups.verdict_inputs import VerdictInputs, pack_inputs
 from streaming.records import Configured, GroupObservation
@@ -57,6 +57,13 @@ _INT32 = 2**31 - 1
 def generations_between(before: int, generation: int) -> int:
     """Number of generations, or epochs, skipped between two decisions."""
     return min(_INT32, max(0, generation - before - 1))
+
+
+def why_not_shown(topic: str, config: GroupConfig, unknown: str = "partition count") -> str:
+    """Why a verdict cannot go by a topic that no round has shown."""
+    if config.watches_topic(topic):
+        return f"no round has shown topic {topic[:100]!r}: its {unknown} is not known"
+    return f"topic {topic[:100]!r} is excluded by the filters: its partition count is not known"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from streaming.offsets_log import RecordDecoder, Rejected, UnknownKey, UnknownVersion, printed
 from streaming.share_state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, DONE, StateBatch, combine
@@ -77,15 +77,16 @@ def decode_state(key: bytes | None, value: bytes | None) -> StateRecord | Unknow
     if record.value is None:
         # A coordinator writes tombstones of snapshots only; it would fail at any other.
         return StateRecord(where, snapshot, ended=True)
-    batches = tuple(map(_batch, record.value.stateBatches))
+    batches = tuple(
+        [
+            StateBatch(told.firstOffset, told.lastOffset, told.deliveryCount, told.deliveryState)
+            for told in record.value.stateBatches
+        ]
+    )
     wrong = next((b for b in batches if b.first < 0 or b.last < b.first), None)
     if wrong is not None:
         return Rejected(f"value: there is no range of offsets from {wrong.first} to {wrong.last}")
     return StateRecord(where, snapshot, record.value.startOffset, record.value.deliveryCompleteCount, batches)
-
-
-def _batch(told: Any) -> StateBatch:
-    return StateBatch(told.firstOffset, told.lastOffset, told.deliveryCount, told.deliveryState)
 
 
 @dataclass(slots=True)

@@ -68,6 +68,7 @@ from streaming.groups.verdicts import (
     Verdict,
     drifted_between,
     standing,
+    why_not_shown,
     write_verdicts,
 )
 from streaming.records import GroupObservation, MembershipRecord
@@ -345,9 +346,7 @@ def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: Gr
     for member in record.members:
         for topic in member.topics or ():
             if topic not in counts:
-                if not config.watches_topic(topic):
-                    return f"topic {topic[:100]!r} is excluded by the filters: its partition count is not known", False
-                return f"no round has shown topic {topic[:100]!r}: its partition count is not known", True
+                return why_not_shown(topic, config), config.watches_topic(topic)
     return None
 
 

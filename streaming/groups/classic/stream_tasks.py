@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from assignors import imbalance
-from streaming.groups.kind import FindingAtRound, some
+from streaming.groups.kind import FindingAtRound, idle_finding
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.verdicts import MISPLACED
 from streaming.records import STREAM, Member, MembershipRecord, StreamThread, thread_of
@@ -114,5 +114,4 @@ def idle_threads(record: MembershipRecord, since: int) -> list[FindingAtRound]:
         return []
     verb = "is" if tasks == 1 else "are"
     why = f"there {verb} {counted(tasks, 'task')} for {counted(len(threads), 'member')}"
-    detail = f"{len(idle)} of {len(threads)} members own nothing, {why}: {some(idle)}"
-    return [FindingAtRound("idle_members", since, detail)]
+    return idle_finding(idle, len(threads), f"own nothing, {why}", since)

@@ -165,11 +165,6 @@ def _lives(state: GroupState) -> bool:
     return record is not None and is_connect(record)
 
 
-def _end(state: GroupState, observation: GroupObservation, context: Context) -> None:
-    """Judge what waits; `classic/` closes the members."""
-    write_connect_verdicts(state, observation, context)
-
-
 CONNECT_GROUPS: Final = Kind(
     lives=_lives,
     write_verdicts=write_connect_verdicts,
@@ -179,6 +174,6 @@ CONNECT_GROUPS: Final = Kind(
     standing_members=standing_members,
     membership=classic_membership,
     findings=connect_findings,
-    end=_end,
+    end=write_connect_verdicts,  # `classic/` closes the members
 )
 """Groups of Kafka Connect workers as the core judges them."""

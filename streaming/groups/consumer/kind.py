@@ -65,6 +65,7 @@ from streaming.groups.verdicts import (
     Judged,
     Verdict,
     drifted_between,
+    why_not_shown,
 )
 from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows
 from streaming.records import CONSUMER, GroupObservation
@@ -75,10 +76,7 @@ ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
 
 def recompute(state: GroupState, decision: ModernDecision, context: Context) -> Verdict | str:
     """Recompute the target of a consumer group at the round after the decision; text if that is not possible."""
-    asked = _asked_of(state, decision, context.config)
-    if isinstance(asked, str):
-        return asked
-    return recompute_target(decision, asked, known_server_strategies(), ERAS)
+    return recompute_target(decision, _asked_of(state, decision, context.config), known_server_strategies(), ERAS)
 
 
 def _asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -> ServerGroup | str:
@@ -98,9 +96,7 @@ def _asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) 
     for name in sorted({name for listed in decision.different_subscriptions() for name in listed or ()}):
         known = state.topics.get(name)
         if name not in ids or known is None:
-            if not config.watches_topic(name):
-                return f"topic {name[:100]!r} is excluded by the filters: its partition count is not known"
-            return f"no round has shown topic {name[:100]!r}: its id is not known"
+            return why_not_shown(name, config, "id")
         shown = counts_shown.get(ids[name], 0)
         seen = counts_from(known, decision.record_time - config.metadata_grace_ms)
         if shown not in seen:
@@ -245,7 +241,7 @@ def _answer(name: str, asked: ServerGroup) -> Assignment | AssignorError:
 def _findings(
     state: GroupState, group: ModernGroup, observation: GroupObservation, context: Context
 ) -> list[FindingAtRound]:
-    timeout, assigned = _rebalance_timeout(group), _assigned(group)
+    timeout, assigned = max(member.rebalance_timeout for member in group.members.values()), _assigned(group)
     return left_out(state, group, observation, context.config, assigned, _known, timeout, asks_for_all=True)
 
 
@@ -282,10 +278,6 @@ def _known(group: ModernGroup) -> dict[str, int]:
         topic_id: count or 0 for topic_id, _, count in (group.topics.topics if group.topics is not None else ())
     }
     return {topic_id: max(recorded.get(topic_id, 0), shown.get(topic_id, 0)) for topic_id in recorded | shown}
-
-
-def _rebalance_timeout(group: ModernGroup) -> int:
-    return max(member.rebalance_timeout for member in group.members.values())
 
 
 def _owners(state: GroupState, group: ModernGroup) -> Ownership:

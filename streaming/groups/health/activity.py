@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from math import log
 from typing import Final
 
-from streaming.groups.kind import FindingAtRound, Ownership, some
+from streaming.groups.kind import FindingAtRound, Ownership, idle_finding
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
 from streaming.groups.rows import MOST
@@ -98,8 +98,7 @@ def idle_members(
     of = f"{counted(partitions, 'partition')} for {counted(sharing, 'member')}"
     verb = "is" if partitions == 1 else "are"
     why = f"there {verb} {of}" if few else f"{strategy or 'the broker'} assigns {of} so"
-    detail = f"{len(members)} of {len(topics_of)} members own nothing, {why}: {some(members)}"
-    return [FindingAtRound("idle_members", since, detail)]
+    return idle_finding(members, len(topics_of), f"own nothing, {why}", since)
 
 
 WINDOW_MS: Final = 600_000

@@ -20,33 +20,7 @@ from streaming.records import GroupObservation, TopicObservation
 _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
 
 
-def lag_rows(
-    state: GroupState,
-    observation: GroupObservation,
-    context: Context,
-    passed: int,
-    rounds: int,
-    owners: Ownership,
-    rules: LagRules,
-) -> Totals:
-    """Judge the lag of every partition at a round, and write rows for the partitions that have changed.
-
-    Args:
-        state: The group's state, including this round's topics.
-        observation: The round.
-        context: Rows are written here.
-        passed: Elapsed time since the group's previous round, ms.
-        rounds: How many rounds this one stands for.
-        owners: Who owns what.
-        rules: How lag is judged.
-
-    Returns:
-        The sums over the partitions of subscribed topics.
-    """
-    return _Round(state, observation, context, passed, rounds, owners, rules).measure()
-
-
-class _Round:
+class LagRound:
     """One round of one group, while its partitions are judged."""
 
     __slots__ = (
@@ -82,6 +56,17 @@ class _Round:
         owners: Ownership,
         rules: LagRules,
     ) -> None:
+        """Begin to judge a round.
+
+        Args:
+            state: The group's state, including this round's topics.
+            observation: The round.
+            context: Rows are written here.
+            passed: Elapsed time since the group's previous round, ms.
+            rounds: How many rounds this one stands for.
+            owners: Who owns what.
+            rules: How lag is judged.
+        """
         self._state, self._observation, self._context = state, observation, context
         self._passed, self._rounds = passed, rounds
         self._subscribed, self._owners, self._rules = owners.topics, owners.by_partition, rules
@@ -97,7 +82,11 @@ class _Round:
         self._totals = Totals()
 
     def measure(self) -> Totals:
-        """Judge all topics."""
+        """Judge the lag of every partition, and write rows for those that have changed.
+
+        Returns:
+            The sums over the partitions of subscribed topics.
+        """
         state = self._state
         self._begins = end_window(state, self._observation, self._context.config, self._subscribed)
         shown = {t.topic: t for t in self._observation.topics}

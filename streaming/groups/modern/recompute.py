@@ -74,19 +74,21 @@ _LARGEST = 5_000
 
 
 def recompute_target(
-    decision: ModernDecision, asked: ServerGroup, known: Sequence[str], releases: Sequence[str]
-) -> Verdict:
+    decision: ModernDecision, asked: ServerGroup | str, known: Sequence[str], releases: Sequence[str]
+) -> Verdict | str:
     """Compare a target with the results of all assignors that may have made it.
 
     Args:
         decision: A decision of a consumer or share group.
-        asked: Its assignor's input.
+        asked: Its assignor's input, or why that is not known.
         known: The broker's assignors for this type of group.
         releases: A release of each of their eras, the likeliest first.
 
     Returns:
-        As `first_that_gives`.
+        As `first_that_gives`, or that reason.
     """
+    if isinstance(asked, str):
+        return asked
     strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known)
     unknown = [name for name in strategies if name not in known]
     if unknown:

@@ -47,6 +47,8 @@ LONGEST_CHANGE_MS: Final = 3 * CYCLE_MS
 
 PROTOCOL_TYPE: Final = "rocketmq"
 
+_GONE: Final = "on no broker's list any more: it left, or its connection ended"
+
 
 _Told = TypeVar("_Told")
 
@@ -209,7 +211,8 @@ def rocketmq_causes(
     had = {member.member_id for member in was.members}
     have = {member.member_id for member in now.members}
     found = [
-        *_member_causes(had, have),
+        *of_members("member_joined", sorted(have - had), "on a broker's list of clients now"),
+        *of_members("member_gone", sorted(had - have), _GONE),
         *_broker_causes(before.routes, after.routes),
         *_of_queues(before.routes, after.routes),
         *_of_those_who_stay(before, after, sorted(had & have)),
@@ -227,13 +230,6 @@ def rocketmq_causes(
 def changed(before: Mapping[str, _Value], after: Mapping[str, _Value]) -> set[str]:
     """Keys that both have, with another value."""
     return {key for key, value in after.items() if before.get(key, value) != value}
-
-
-def _member_causes(had: set[str], have: set[str]) -> Iterable[Cause]:
-    yield from of_members("member_joined", sorted(have - had), "on a broker's list of clients now")
-    yield from of_members(
-        "member_gone", sorted(had - have), "on no broker's list any more: it left, or its connection ended"
-    )
 
 
 def _broker_causes(before: Routes, after: Routes) -> Iterable[Cause]:

@@ -186,7 +186,11 @@ class _Topic:
         except AssignorError as error:
             return Verdict(UNVERIFIED, str(error)[:200])
         odd = {client: reason for client, reason in reasons.items() if reason is not None}
-        unsure = [client for client, reason in odd.items() if reason == _FAILS or not self._is_sure(client)]
+        unsure = [
+            client
+            for client, reason in odd.items()
+            if reason == _FAILS or (client in self._subscribed and not self._runs[client].is_sure)
+        ]
         if unsure:
             reason = self._runs[unsure[0]].why_not or f"{odd[unsure[0]]}: {some(unsure)}"
             if self._are_certain(broken):
@@ -260,9 +264,6 @@ class _Topic:
             if self._runs[client].strategy is None:
                 return self._runs[client].why_not
         return None
-
-    def _is_sure(self, client: str) -> bool:
-        return client not in self._subscribed or self._runs[client].is_sure
 
     def _unexplained(self, client: str) -> str | None:
         """Why what a member holds follows from none of its views; None if it does from one.

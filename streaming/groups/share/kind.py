@@ -32,7 +32,7 @@ from typing import Final
 from assignors import imbalance
 from assignors.brokers import ServerGroup, ServerTopic, known_share_strategies
 from streaming.groups.context import Context
-from streaming.groups.kind import FindingAtRound, Ownership, some
+from streaming.groups.kind import FindingAtRound, Ownership, idle_finding
 from streaming.groups.modern.group import ModernDecision, ModernGroup, holders, initialized, newest_targets
 from streaming.groups.modern.left_out import left_out
 from streaming.groups.modern.members import ownership_version, topic_names
@@ -49,10 +49,7 @@ ERAS: Final = ("4.2.0", "4.1.0")
 
 def recompute(state: GroupState, decision: ModernDecision, _context: Context) -> Verdict | str:
     """Recompute the target of a share group at the round after the decision; text if that is not possible."""
-    asked = _asked_of(state, decision)
-    if isinstance(asked, str):
-        return asked
-    return recompute_target(decision, asked, known_share_strategies(), ERAS)
+    return recompute_target(decision, _asked_of(state, decision), known_share_strategies(), ERAS)
 
 
 def _asked_of(state: GroupState, decision: ModernDecision) -> ServerGroup | str:
@@ -172,12 +169,8 @@ def _idle(state: GroupState, group: ModernGroup, _observation: GroupObservation)
     idle = [
         name for name, member in group.members.items() if name not in owning and not ready.isdisjoint(member.topics)
     ]
-    if not idle:
-        return []
-    detail = (
-        f"{len(idle)} of {len(group.members)} members own nothing, though several may share a partition: {some(idle)}"
-    )
-    return [FindingAtRound("idle_members", decided.record_time, detail)]
+    what = "own nothing, though several may share a partition"
+    return idle_finding(idle, len(group.members), what, decided.record_time)
 
 
 def _assigned(group: ModernGroup) -> Counter[str]:

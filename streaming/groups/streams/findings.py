@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from streaming.groups.context import Context, GroupConfig
-from streaming.groups.kind import UNKNOWN_TIMEOUT_MS, FindingAtRound, finding_of, some
+from streaming.groups.kind import UNKNOWN_TIMEOUT_MS, FindingAtRound, finding_of, idle_finding, some
 from streaming.groups.modern.group import ModernGroup, behind, holders
 from streaming.groups.state import GroupState
 from streaming.groups.streams.topology import (
@@ -59,12 +59,9 @@ def idle(_state: GroupState, group: ModernGroup, _observation: GroupObservation)
     targets = {name: group.targets[name] for name in group.members if name in group.targets}
     having = {name for name, of in targets.items() for _ in each_task((*of.partitions, *of.standby, *of.warmup))}
     idle = [name for name in targets if name not in having]
-    if not idle:
-        return []
     active = sum(1 for of in targets.values() for _ in each_task(of.partitions))
     why = f"there are {counted(active, 'active task')} for {counted(len(targets), 'member')}"
-    detail = f"{len(idle)} of {len(targets)} members have no task, {why}: {some(idle)}"
-    return [FindingAtRound("idle_members", group.decided.record_time, detail)]
+    return idle_finding(idle, len(targets), f"have no task, {why}", group.decided.record_time)
 
 
 def _topics(

@@ -43,7 +43,7 @@ from streaming.groups.streams.topology import (
     with_tasks,
 )
 from streaming.groups.verdict_inputs import StreamsInputs
-from streaming.groups.verdicts import NOT_APPLICABLE, Verdict
+from streaming.groups.verdicts import NOT_APPLICABLE, Verdict, why_not_shown
 from streaming.records import STREAMS, IdPartitions, StreamsTopology
 
 _NOT_RECORDED, _BY_TARGETS, _BY_OWNED = STREAMS_ERAS
@@ -132,9 +132,7 @@ def _tasks_told(
     for topic in part.read:
         known = state.topics.get(topic)
         if known is None:
-            if not context.config.watches_topic(topic):
-                return f"topic {topic[:100]!r} is excluded by the filters: its partition count is not known"
-            return f"no round has shown topic {topic[:100]!r}: its partition count is not known"
+            return why_not_shown(topic, context.config)
         counts = counts_from(known, decision.record_time - context.config.metadata_grace_ms)
         seen = {max(one, other) for one in seen for other in counts}
     if shown not in seen:

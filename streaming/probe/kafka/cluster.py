@@ -7,9 +7,9 @@ place than in several.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -48,7 +48,7 @@ from streaming.probe.kafka.requests import (
     ShareSettings,
     TopicMetadata,
 )
-from streaming.probe.kafka.retention import RetentionKey, Retentions
+from streaming.probe.kafka.retention import AskedSettings, Retentions
 from streaming.probe.kafka.share_groups import ShareGroups, StateTail
 from streaming.probe.kafka.timestamps import Timestamps
 from streaming.records import CONSUMER, SHARE, STREAMS, TopicObservation, TopicRetention
@@ -71,9 +71,7 @@ _DESCRIBED_BY: Final = {
 }
 """Requests by the group types that they answer for."""
 
-_V = TypeVar("_V")
-
-_BROKERS: Final = ("", None)
+_ALL: Final = ("", None)
 """Stands for all brokers among those who are asked for settings."""
 
 _HOLDERS_S = 1.0
@@ -81,9 +79,6 @@ _HOLDERS_S = 1.0
 
 _TIMESTAMPS_S = 2.0
 """The questions by timestamp follow a round, so they cost none of its time, and may not delay the next one."""
-
-_RETENTIONS_S = 2.0
-"""Settings are worth a moment as well: brokers answer from memory, for a thousand topics in some tens of ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +143,33 @@ class KafkaCluster:
         self.reads_log = reads_log
         self._filters = filters
         self._warned: set[str] = set()
-        self._retentions: Retentions[TopicRetention] = Retentions(heartbeat_ms / 1000)
-        self._offsets_retention: Retentions[int] = Retentions(heartbeat_ms / 1000)
+        heartbeat_s = heartbeat_ms / 1000
+        self._retentions: AskedSettings[TopicRetention] = AskedSettings(
+            Retentions(heartbeat_s),
+            "how long topics keep their records",
+            "Without the right DescribeConfigs on topics it stays open when groups lose data.",
+            self._ask_topics.retentions,
+        )
+        self._brokers: Sequence[int] = ()
+        self._offsets_retention: AskedSettings[int] = AskedSettings(
+            Retentions(heartbeat_s),
+            "how long brokers keep offsets",
+            "Without the right DescribeConfigs on the cluster offset expiry is unknown.",
+            lambda names, brief: dict.fromkeys(names, self._ask_topics.offsets_retention(self._brokers, brief)),
+        )
         self._timestamps = Timestamps(interval_ms)
-        self._share_settings: Retentions[ShareSettings] = Retentions(heartbeat_ms / 1000)
-        # In each round: a target is judged by what its assignor went by.
-        self._streams_settings: Retentions[dict[str, str]] = Retentions(0)
+        self._share_settings: AskedSettings[ShareSettings] = AskedSettings(
+            Retentions(heartbeat_s),
+            "how share groups deliver",
+            "Without the right DescribeConfigs on groups it stays open how long share groups lock records.",
+            self._ask_topics.share_settings,
+        )
+        self._streams_settings: AskedSettings[dict[str, str]] = AskedSettings(
+            Retentions(0),  # in each round: a target is judged by what its assignor went by
+            "how many standby tasks streams groups want",
+            "Without the right DescribeConfigs on groups it stays open how many standby tasks streams groups want.",
+            self._ask_topics.streams_settings,
+        )
         self._followed = FollowedGroups(tail)
         self._shares = ShareGroups(self._ask_topics, self._ask_groups, self._ask_partitions, share_tail)
         self._connectors = ConnectGroups(self._ask_topics, self._ask_partitions, config_tails or {})
@@ -276,7 +292,11 @@ class KafkaCluster:
         descriptions = self._descriptions(groups, memory, deadline)
         committed, failed = self._committed(groups, deadline)
         shares = self._shares.observe(
-            groups.values(), lambda names: self._share_settings_of(names, deadline), memory.share_log, time, deadline
+            groups.values(),
+            lambda names: self._share_settings.of_groups(names, deadline),
+            memory.share_log,
+            time,
+            deadline,
         )
         of_commits = {name: found.topics for name, found in committed.items()}
         of_commits |= {name: frozenset(seen.topics) for name, seen in shares.groups.items()}
@@ -342,69 +362,9 @@ class KafkaCluster:
         Raises:
             StopRequestedError: The probe is to stop.
         """
-
-        def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, int | Refused | None]:
-            return dict.fromkeys(due, self._ask_topics.offsets_retention(log.metadata.brokers, brief))
-
-        lacking = "Without the right DescribeConfigs on the cluster offset expiry is unknown."
-        self._renew(self._offsets_retention, [_BROKERS], ask, "how long brokers keep offsets", lacking, deadline)
-        return self._offsets_retention.of(_BROKERS)
-
-    def _share_settings_of(self, groups: Sequence[str], deadline: Deadline) -> dict[str, ShareSettings]:
-        """How share groups deliver, each asked once per heartbeat, as far as it is known."""
-        lacking = "Without the right DescribeConfigs on groups it stays open how long share groups lock records."
-        ask = self._ask_topics.share_settings
-        return self._settings_of(self._share_settings, groups, ask, "how share groups deliver", lacking, deadline)
-
-    def _streams_settings_of(self, groups: Sequence[str], deadline: Deadline) -> dict[str, dict[str, str]]:
-        """What the assignor of streams groups goes by, as far as it is known; the log has it."""
-        if self.reads_log:
-            return {}
-        lacking = (
-            "Without the right DescribeConfigs on groups it stays open how many standby tasks streams groups want."
-        )
-        what, ask = "how many standby tasks streams groups want", self._ask_topics.streams_settings
-        return self._settings_of(self._streams_settings, groups, ask, what, lacking, deadline)
-
-    def _settings_of(
-        self,
-        known: Retentions[_V],
-        groups: Sequence[str],
-        ask_groups: Callable[[Sequence[str], Deadline], Mapping[str, _V | Refused]],
-        what: str,
-        lacking: str,
-        deadline: Deadline,
-    ) -> dict[str, _V]:
-        def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, _V | Refused | None]:
-            answers = ask_groups([name for name, _ in due], brief)
-            return {key: answers[key[0]] for key in due if key[0] in answers}
-
-        self._renew(known, [(group, None) for group in groups], ask, what, lacking, deadline)
-        found = {group: known.of((group, None)) for group in groups}
-        return {group: settings for group, settings in found.items() if settings is not None}
-
-    def _renew(
-        self,
-        known: Retentions[_V],
-        keys: Collection[RetentionKey],
-        ask: Callable[[Collection[RetentionKey], Deadline], Mapping[RetentionKey, _V | Refused | None]],
-        what: str,
-        lacking: str,
-        deadline: Deadline,
-    ) -> None:
-        """Ask those whose turn it is for their settings; no round fails by it."""
-        answers: Mapping[RetentionKey, _V | Refused | None] = {}
-        due = known.due(keys)
-        if not due:
-            return
-        try:
-            answers = ask(due, deadline.at_most(_RETENTIONS_S))
-        except RoundAbandonedError as error:
-            _LOG.info("Could not ask %s: %s.", what, error)
-        if Refused.FORBIDDEN in answers.values() and lacking not in self._warned:
-            self._warned.add(lacking)
-            _LOG.info("%s", lacking)
-        known.note(due, {key: None if isinstance(one, Refused) else one for key, one in answers.items()})
+        self._brokers = log.metadata.brokers
+        self._offsets_retention.renew([_ALL], deadline)
+        return self._offsets_retention.of(_ALL)
 
     # -- groups
 
@@ -482,7 +442,9 @@ class KafkaCluster:
         known = {group.group: self._followed.description(group) for group in with_members}
         found = {name: description for name, description in known.items() if description is not None}
         asked = [group for group in with_members if group.group not in found]
-        settings = self._streams_settings_of([one.group for one in asked if one.group_type == STREAMS], deadline)
+        # The log has them, where it is read.
+        of_streams = [one.group for one in asked if one.group_type == STREAMS and not self.reads_log]
+        settings = self._streams_settings.of_groups(of_streams, deadline)
 
         tells = not self.reads_log
         answers: dict[str, Any] = {}
@@ -540,14 +502,7 @@ class KafkaCluster:
                 offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
         found = {name: topic for name, topic in metadata.topics.items() if isinstance(topic, TopicMetadata)}
         self._topic_metadata = found
-
-        def ask(due: Collection[RetentionKey], brief: Deadline) -> dict[RetentionKey, TopicRetention | Refused | None]:
-            answers = self._ask_topics.retentions([name for name, _ in due], brief)
-            return {key: answers[key[0]] for key in due if key[0] in answers}
-
-        lacking = "Without the right DescribeConfigs on topics it stays open when groups lose data."
-        keys = {(name, topic.topic_id) for name, topic in found.items()}
-        self._renew(self._retentions, keys, ask, "how long topics keep their records", lacking, deadline)
+        self._retentions.renew({(name, topic.topic_id) for name, topic in found.items()}, deadline)
         return {
             name: TopicObservation(name, None, None, b"", b"", b"")
             if topic is Refused.UNKNOWN

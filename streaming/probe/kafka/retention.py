@@ -1,4 +1,4 @@
-"""How long brokers keep offsets, and topics their records: whom to ask, once per heartbeat, and what they answered.
+"""Settings of brokers, topics and groups: whom to ask for them, once per heartbeat, and what they answered.
 
 Settings change rarely and need a right of their own (DescribeConfigs), which may be missing. So no round waits for
 them, and a few topics are asked in each. None of this outlives the process.
@@ -7,15 +7,25 @@ them, and a few topics are asked in each. None of this outlives the process.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar
+
+from streaming.lifecycle import room_log
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.kafka.requests import Refused
+
+_LOG = room_log(__name__)
+
+_ASK_S: Final = 2.0
+"""Settings are worth a moment: brokers answer from memory, for a thousand topics in some tens of ms."""
 
 TOPICS_A_ROUND: Final = 1_000
 """A cluster of ten thousand topics is known after ten rounds, and no round asks for more than some 100 KB."""
 
 
 RetentionKey: TypeAlias = tuple[str, str | None]
-"""Name and id of a topic: one that was created again has other settings."""
+"""Name and id of a topic: one that was created again has other settings. Others have no id."""
 
 _V = TypeVar("_V")
 
@@ -52,3 +62,48 @@ class Retentions(Generic[_V]):
         if key in self._known:
             return self._known[key][1]
         return None
+
+
+class AskedSettings(Generic[_V]):
+    """Settings of one kind, and how to ask for them. Not for several threads."""
+
+    def __init__(
+        self,
+        known: Retentions[_V],
+        what: str,
+        lacking: str,
+        ask: Callable[[Sequence[str], Deadline], Mapping[str, _V | Refused | None]],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            known: What was answered.
+            what: What they tell, for the log.
+            lacking: The sentence that is logged once where the right is missing.
+            ask: Gives the answers by name.
+        """
+        self._known, self._what, self._lacking, self._ask = known, what, lacking, ask
+        self.of = known.of
+        self._is_lacking = False
+
+    def renew(self, keys: Collection[RetentionKey], deadline: Deadline) -> None:
+        """Ask those whose turn it is; no round fails by it."""
+        answers: Mapping[str, _V | Refused | None] = {}
+        due = self._known.due(keys)
+        if not due:
+            return
+        try:
+            answers = self._ask([name for name, _ in due], deadline.at_most(_ASK_S))
+        except RoundAbandonedError as error:
+            _LOG.info("Could not ask %s: %s.", self._what, error)
+        if Refused.FORBIDDEN in answers.values() and not self._is_lacking:
+            self._is_lacking = True
+            _LOG.info("%s", self._lacking)
+        told = {key: answers[key[0]] for key in due if key[0] in answers}
+        self._known.note(due, {key: None if isinstance(one, Refused) else one for key, one in told.items()})
+
+    def of_groups(self, groups: Sequence[str], deadline: Deadline) -> dict[str, _V]:
+        """Settings of groups, asked for where it is their turn, as far as they are known."""
+        self.renew([(group, None) for group in groups], deadline)
+        found = {group: self.of((group, None)) for group in groups}
+        return {group: settings for group, settings in found.items() if settings is not None}

@@ -22,6 +22,7 @@ from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka.answers import leaders_of
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.requests import (
+    UNTOLD,
     GroupRequests,
     MetadataRequests,
     OffsetKind,
@@ -152,10 +153,6 @@ class SharesSeen:
     groups: Mapping[str, SeenShares]
     log: tuple[int, ...] = ()
 
-    def topics_of(self, group: str) -> frozenset[str]:
-        """A group's topics; none where it is not known."""
-        return frozenset(self.groups[group].topics) if group in self.groups else frozenset()
-
 
 class ShareGroups:
     """The share groups of one cluster: call `observe` once a round. Not for several threads."""
@@ -205,13 +202,16 @@ class ShareGroups:
         if states is None:
             answers = self._ask(nodes, deadline)
             return SharesSeen(
-                {g: _seen(BROKERS, self._since, _partitions_by_topic(a), known.get(g)) for g, a in answers.items()}
+                {
+                    g: _seen(BROKERS, self._since, _partitions_by_topic(a), known.get(g, UNTOLD))
+                    for g, a in answers.items()
+                }
             )
         strange = {group: node for group, node in nodes.items() if not self._knows_names(states, group)}
         answered = self._ask(strange, deadline)
         self._asked |= {group: frozenset(topic for topic, _ in states.of(group)) for group in answered}
         found = {
-            group: _seen(STATE_LOG, self._since, _read(states.of(group), self._names), known.get(group))
+            group: _seen(STATE_LOG, self._since, _read(states.of(group), self._names), known.get(group, UNTOLD))
             for group in nodes
             if self._knows_names(states, group)
         }
@@ -260,12 +260,8 @@ class ShareGroups:
         return told
 
 
-def _seen(
-    source: str, since: int, topics: dict[str, tuple[SharePartition, ...]], settings: ShareSettings | None
-) -> SeenShares:
-    if settings is None:
-        return SeenShares(source, since, topics)
-    return SeenShares(source, since, topics, settings.lock_ms, settings.limit, settings.dead_letters)
+def _seen(source: str, since: int, topics: dict[str, tuple[SharePartition, ...]], told: ShareSettings) -> SeenShares:
+    return SeenShares(source, since, topics, told.lock_ms, told.limit, told.dead_letters)
 
 
 def _partitions_by_topic(offsets: Iterable[ShareOffset]) -> dict[str, tuple[SharePartition, ...]]:

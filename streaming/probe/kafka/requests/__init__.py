@@ -42,6 +42,7 @@ from __future__ import annotations
 from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, CommittedOffsets, GroupRequests, ShareOffset
 from streaming.probe.kafka.requests.partitions import FirstFrom, OffsetKind, PartitionRequests
 from streaming.probe.kafka.requests.topics import (
+    UNTOLD,
     Metadata,
     MetadataRequests,
     Refused,
@@ -51,6 +52,7 @@ from streaming.probe.kafka.requests.topics import (
 
 __all__ = [
     "GROUPS_PER_REQUEST",
+    "UNTOLD",
     "CommittedOffsets",
     "FirstFrom",
     "GroupRequests",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kafka.errors import for_code
 from kafka.protocol.admin import DescribeConfigsRequest
@@ -132,9 +132,13 @@ class Metadata:
 class ShareSettings:
     """How a share group delivers, as a broker has it in force; as in `SeenShares`."""
 
-    lock_ms: int
-    limit: int
+    lock_ms: int | None
+    limit: int | None
     dead_letters: str | None
+
+
+UNTOLD: Final = ShareSettings(None, None, None)
+"""Where nobody tells it."""
 
 
 class MetadataRequests:
