@@ -9,8 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+from tests.job import telling_source
 from tests.job.telling_source import TellingSource, private_kb_of_this
 
 pytestmark = [pytest.mark.spark]
@@ -37,6 +39,9 @@ def test_what_a_worker_has_imported_is_kept_from_its_collector_and_that_of_no_ot
 def test_what_plans_a_query_and_its_workers_share_what_they_use_with_the_process_that_forked_them(
     spark: SparkSession,
 ) -> None:
+    # Spark's processes cannot import the tests.
+    cloudpickle.register_pickle_by_value(telling_source)
+
     def known(batches: Iterator[Any]) -> Iterator[Any]:
         for _ in batches:
             yield pa.RecordBatch.from_pydict({"modules": [[*sys.modules]], "private_kb": [private_kb_of_this()]})
