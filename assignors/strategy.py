@@ -1,8 +1,7 @@
-"""A strategy: its name, and for each library the eras in which its result was computed differently.
+"""A strategy by who runs it: a client library or a broker, its release, and the eras of what it computes.
 
-A client library and its release are a value with a text form and an order, to name a group's leader.
-
-A broker's assignor by release: which behaviour it had, and how to call it.
+A library and its release are a value with a text form and an order. A strategy of clients has a table of eras for each
+library (`Strategy`), one of brokers has eras by Kafka's releases (`assign_as_of`).
 """
 
 from __future__ import annotations

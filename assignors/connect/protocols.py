@@ -1,4 +1,4 @@
-"""What Connect's workers are given, and the eager protocol's way to deal it.
+"""How the leader of Connect's workers deals connectors and tasks: by the eager protocol, and by the cooperative one.
 
 They are given connectors, and the tasks of connectors. The eager assignor deals all connectors, then all tasks, in turn
 to the workers by member id. Source: `EagerAssignor` of connect-runtime 4.3.1; the same since 0.10 (there in

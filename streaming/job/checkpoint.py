@@ -23,6 +23,9 @@ from streaming.lifecycle import room_log
 from streaming.stores import cause_of, on_s3
 from streaming.tables import TABLES, KnownRows, file_system
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _LOG = room_log(__name__)
 
 REBUILD = "run evenkeel run --rebuild-state once, which moves it aside and reads log and rounds again"
@@ -251,11 +254,6 @@ def _lost(tables: list[KnownRows], standing: CheckpointProgress | None) -> list[
         return []
     return [f"the rounds up to {done}" if newest is None else f"the rounds after {newest}, up to {done}"]
 
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_LOG = room_log(__name__)
 
 _MOST = 8
 """Each partition costs every batch processor time, with groups in it or not, and eight cores advance 100,000 groups in

@@ -3,7 +3,7 @@
 Only one compactor may be at work on a lake (`streaming.process.MAINTAINER`): delta-rs also commits after a version that
 has replaced the same files, which would double their rows. Appends beside it do no harm.
 
-Before them what is due in a table, by its files and the day, and what a piece of work has done.
+The first half is pure: what is due in a table, by its files and the day.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.stores import cause_of, on_object_store
 from streaming.tables import DAY, DataFile, OpenedTable, advice
 from streaming.times import DAY_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TARGET_BYTES: Final = 100 * 1024 * 1024
 """Size of the files that compaction makes: a day of a thousand groups is one, and a reader of it opens one."""
@@ -109,9 +112,6 @@ def expired(files: Iterable[DataFile], first_kept: date) -> list[DataFile]:
     """Files of days before the first one that is kept."""
     return [file for file in files if file.day is not None and file.day < first_kept]
 
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Rows of a row group: a reader of an hour opens a few of them. 131,072 rows of `lag` are about a megabyte.
 WRITER = WriterProperties(compression="ZSTD", max_row_group_size=131_072)

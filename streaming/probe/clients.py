@@ -200,13 +200,13 @@ class Connections:
         version: int = self._manager.broker_version_data.api_version(request)
         return version
 
-    def ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline, *, each: bool = True) -> list[Any]:
+    def ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline, *, needs_all: bool = True) -> list[Any]:
         """Send requests, and wait for all answers.
 
         Args:
             work: Node id of the broker, None for any, and request; those of one broker are sent in this order.
             deadline: For each answer; it goes on with each of them.
-            each: Without any of the answers the round is nothing. Otherwise None stands for one that failed in time.
+            needs_all: A request that fails abandons the round. Otherwise its answer is None, unless time was up.
 
         Returns:
             Answers in the order of `work`.
@@ -225,7 +225,7 @@ class Connections:
                 try:
                     answers[position] = await self._send(node, work[position][1], deadline)
                 except RoundAbandonedError:
-                    if each:
+                    if needs_all:
                         raise
                 deadline.answered()
 

@@ -28,6 +28,8 @@ from streaming.probe.preflight import ensure_ready
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.records import SILENT_INTERVALS
 
+_LOG = room_log(__name__)
+
 _STUCK_INTERVALS: Final = 10
 _STUCK_LEAST_S: Final = 300.0
 """A round has a deadline of two intervals, reading back its events one of a minute, and a request to a broker may wait
@@ -92,8 +94,6 @@ class ProbeHealth:
             return Condition(False, (f"No round has closed for {quiet:.0f} s.", *trouble))
         return Condition(True, trouble)
 
-
-_LOG = room_log(__name__)
 
 T = TypeVar("T")
 

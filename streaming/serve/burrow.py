@@ -117,7 +117,7 @@ def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
 
 
 def _consumers(model: Model, request: Request, snapshot: Snapshot) -> Response:
-    """Groups with a status: those of which nothing can be judged would only be NOTFOUND there."""
+    """Groups that have committed: Burrow judges no others, so share groups would be NOTFOUND for ever."""
     topic = request.path_params.get("topic")
     rows = model.lake.ask("burrow_consumers", {"cluster": _known(request, snapshot).name})
     found = {row["group_id"] for row in rows if topic in {None, row["topic"]}}

@@ -1,12 +1,9 @@
 """Records of `__share_group_state`: what a share coordinator keeps of each partition of each share group (KIP-932).
 
-A snapshot has the whole state of one partition of a group, and an update what has changed since: a tombstone of a
-snapshot ends it. Layouts are in `schemas/`.
-
-What share groups have consumed, by partition: the records of `__share_group_state` laid one over the other.
-
-The rules are those of `ShareCoordinatorShard` (Kafka 4.3.1): a snapshot replaces, an update is laid over what is there,
-a tombstone ends it. Records whose snapshots brokers have pruned begin with an update, which then stands for itself.
+A snapshot has the whole state of one partition of a group, and an update what has changed since. Laid one over the
+other they are what the group has consumed: a snapshot replaces, an update is laid over what is there, a tombstone ends
+it (`ShareCoordinatorShard` of Kafka 4.3.1). Records whose snapshots brokers have pruned begin with an update, which
+then stands for itself. Layouts are in `schemas/`.
 """
 
 from __future__ import annotations

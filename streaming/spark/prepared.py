@@ -14,15 +14,21 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import socket
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pyspark
 
 from streaming.java import find_java
 from streaming.places import cache_folder, shipped
+from streaming.process import SAFE_PATH
+from streaming.spark._python import SERVER
 
 _PROGRAMS = {name: Path(__file__).with_name(f"_{name.replace('-', '_')}.py") for name in ("spark-submit", "python")}
 """Programs of ours in `bin`, by name."""
@@ -77,7 +83,7 @@ def use_prepared_home(*, writes_archive: Path | None = None) -> None:
 
 
 def forking_python() -> Path | None:
-    """The Python that asks for forks (`pythons.py`), on Linux; None where sessions do not start in the prepared home.
+    """The Python that asks for forks (`fork_pythons`), on Linux; None where sessions do not start in the prepared home.
 
     Raises:
         SetupError: There is no usable Java.
@@ -85,6 +91,34 @@ def forking_python() -> Path | None:
     python = _folder() / "bin" / "python"
     is_used = sys.platform == "linux" and os.environ.get("SPARK_HOME") == str(_folder())
     return python if is_used and python.exists() else None
+
+
+@cache
+def fork_pythons(python: Path, imports: tuple[str, ...]) -> tuple[object, ...]:
+    """Let the sessions that this process starts from now on fork their Python processes, as long as this one lives.
+
+    Args:
+        python: The program that asks for a fork (`_python.py`).
+        imports: Modules that all of them share.
+
+    Returns:
+        What must be kept while they are forked.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="evenkeel-")
+    with socket.socket(socket.AF_UNIX) as listening:
+        path = str(Path(folder.name, "pythons"))
+        listening.bind(path)
+        listening.listen()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streaming.spark._fork_pythons", str(listening.fileno()), *imports],
+            stdin=subprocess.PIPE,
+            # As Spark starts them. NumPy's library and Arrow would start threads, which a fork is without.
+            env=os.environ | SAFE_PATH | {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"},
+            pass_fds=[listening.fileno()],
+            start_new_session=True,
+        )
+    os.environ |= {"PYSPARK_PYTHON": str(python), SERVER: path}
+    return folder, process
 
 
 def _links() -> Iterator[tuple[str, Path]]:

@@ -14,8 +14,7 @@ from streaming.java import find_java
 from streaming.places import shipped_folder
 from streaming.process import SAFE_PATH
 from streaming.spark.libraries import refuse_missing, settings_for
-from streaming.spark.prepared import forking_python, use_prepared_home
-from streaming.spark.pythons import fork_pythons
+from streaming.spark.prepared import fork_pythons, forking_python, use_prepared_home
 
 
 def start_spark(

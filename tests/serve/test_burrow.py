@@ -129,7 +129,7 @@ def test_nothing_is_judged_before_the_older_rows_were_read(burrow: Served) -> No
             f"{OF}/consumer",
             "consumer list returned",
             "consumers",
-            ["a-day-ago", "fine", "grows", "just-now"],
+            ["a-day-ago", "blocked", "fine", "grows", "just-now"],
         ),
     ],
 )
@@ -140,10 +140,12 @@ def test_lists(burrow: Served, path: str, message: str, name: str, value: list[A
     assert (found["request"].keys(), found["request"]["url"]) == ({"url", "host"}, path)
 
 
-def test_each_group_of_the_list_has_a_status_and_one_that_cannot_be_judged_is_not_in_it(burrow: Served) -> None:
+def test_a_group_that_commits_nothing_is_not_listed_and_one_whose_lag_is_unknown_for_a_time_stays(
+    burrow: Served,
+) -> None:
     listed = burrow.get(f"{OF}/consumer").json()["consumers"]
-    assert all(status(burrow, group)["status"] != "NOTFOUND" for group in listed)
-    assert {"blocked", "shared"}.isdisjoint(listed)
+    assert "shared" not in listed
+    assert [group for group in listed if status(burrow, group)["status"] == "NOTFOUND"] == ["blocked"]
     assert "shared" not in burrow.get(f"{OF}/topic/u/consumers").json()["consumers"]
 
 

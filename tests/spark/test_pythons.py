@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from streaming.spark import _python
-from streaming.spark.pythons import fork_pythons
+from streaming.spark.prepared import fork_pythons
 
 _PATIENCE_S = 60.0
 
@@ -65,7 +65,7 @@ def server() -> Iterator[subprocess.Popen[bytes]]:
     process.communicate(timeout=_PATIENCE_S)
 
 
-def _told(process: subprocess.Popen[str]) -> dict[str, Any]:
+def _first_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout is not None
     told: dict[str, Any] = json.loads(process.stdout.readline())
     return told
@@ -75,7 +75,7 @@ def test_a_fork_has_the_modules_of_the_server_and_all_else_of_who_asked(
     start: Start, server: subprocess.Popen[bytes]
 ) -> None:
     asking = start()
-    told = _told(asking)
+    told = _first_line(asking)
     assert (told["arguments"], told["own"], told["shares"]) == (["an argument"], "its own", True)
     assert told["parent"] == server.pid
     assert asking.communicate(timeout=_PATIENCE_S)[1] == "said\n"
@@ -84,9 +84,9 @@ def test_a_fork_has_the_modules_of_the_server_and_all_else_of_who_asked(
 @pytest.mark.usefixtures("server")
 def test_who_asked_ends_with_the_fork_and_the_fork_with_who_asked(start: Start) -> None:
     first, second = start(), start()
-    os.kill(_told(first)["pid"], signal.SIGKILL)
+    os.kill(_first_line(first)["pid"], signal.SIGKILL)
     assert first.wait(_PATIENCE_S) == 0
-    _told(second)
+    _first_line(second)
     second.kill()
     # (Nobody holds its standard error open any more.)
     assert second.stderr is not None
@@ -97,5 +97,5 @@ def test_without_a_server_python_starts_by_itself(start: Start, server: subproce
     server.kill()
     server.wait()
     alone = start()
-    told = _told(alone)
+    told = _first_line(alone)
     assert (told["pid"], told["own"], told["shares"]) == (alone.pid, "its own", False)

@@ -17,6 +17,8 @@ from streaming.job.rebuild.plan import Rebuild, new_rows
 from streaming.lifecycle import room_log
 from streaming.tables import TABLES, DeltaLake, KnownRows, computed, table_named, to_arrow
 
+_LOG = room_log(__name__)
+
 # Days before the newest one in which every living member has a row: one for the repetition, one for a clock.
 _REPEATED_DAYS = 2
 
@@ -71,9 +73,6 @@ def gone_members(lake: str, cluster: str) -> pa.Table:
         "churn": churn.rows(("group_id", "decision", "members", "record_time", "event_date")),
     }
     return computed(sources, _GONE).cast(table.arrow_schema)
-
-
-_LOG = room_log(__name__)
 
 
 class RebuildingLake:

@@ -67,7 +67,7 @@ class SubscriptionInfo(NamedTuple):
     fields: Any
 
     @property
-    def process(self) -> str:
+    def process_id(self) -> str:
         """Id of its process as Java prints a UUID."""
         return str(UUID(bytes=self.fields.processId))
 
@@ -163,7 +163,7 @@ def stream_thread(subscription: bytes | None, assignment: bytes | None, assigned
     told = decode_subscription_info(subscription or b"", allowance)
     if isinstance(told, Rejected):
         return StreamThread(unreadable=told.reason)
-    process = None if isinstance(told, UnknownVersion) else told.process
+    process = None if isinstance(told, UnknownVersion) else told.process_id
     if not assignment and not assigned:
         return StreamThread(told.version, process)
     got = decode_assignment_info(assignment or b"", allowance)

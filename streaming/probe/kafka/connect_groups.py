@@ -44,6 +44,8 @@ from streaming.record_batches import RangeReader
 from streaming.records import CONNECT, TASKS_UNKNOWN, Connector, SeenConnectors
 from streaming.terminal import visible
 
+_LOG = room_log(__name__)
+
 _STARTED: Final = "STARTED"
 
 _STATES: Final = frozenset({_STARTED, "PAUSED", "STOPPED"})
@@ -137,8 +139,6 @@ class ConnectConfigs:
         if state in _STATES:
             self._states[name] = state
 
-
-_LOG = room_log(__name__)
 
 _ASK_S: Final = 2.0
 """What is configured is worth a moment, and no round."""

@@ -55,7 +55,7 @@ class Told:
         return cls(
             read.version,
             fields.latestSupportedVersion,
-            read.process,
+            read.process_id,
             frozenset(active | {task for task, offset in sums.items() if offset == LATEST_OFFSET}),
             {task: offset for task, offset in sums.items() if offset != LATEST_OFFSET},
             bytes(fields.userEndPoint),

@@ -44,8 +44,8 @@ class Brokers:
     def knows(self, _: object) -> bool:
         return True
 
-    def ask(self, work: Sequence[tuple[int, Any]], _: Deadline, *, each: bool) -> list[Any]:
-        assert not each
+    def ask(self, work: Sequence[tuple[int, Any]], _: Deadline, *, needs_all: bool) -> list[Any]:
+        assert not needs_all
         self.asked += [len(names(request)) for _, request in work]
         return [self._answer(names(request)) for _, request in work]
 
@@ -91,11 +91,11 @@ class Manager:
 def test_a_broker_that_hangs_up_at_one_request_answers_the_others() -> None:
     connections = Connections(SimpleNamespace(_manager=Manager()))
     work = [(node, SimpleNamespace(name="Some", groups=[name])) for node, name in ((1, "bad"), (1, "a"), (2, "b"))]
-    assert connections.ask(work, Deadline.after(600), each=False) == [None, ["a"], ["b"]]
+    assert connections.ask(work, Deadline.after(600), needs_all=False) == [None, ["a"], ["b"]]
     with pytest.raises(RoundAbandonedError, match="broker 1 did not answer Some"):
         connections.ask(work, Deadline.after(600))
     with pytest.raises(RoundAbandonedError, match="no answer came within"):
-        connections.ask(work, Deadline.after(-1).at_most(-1), each=False)
+        connections.ask(work, Deadline.after(-1).at_most(-1), needs_all=False)
 
 
 def test_a_coordinator_that_is_loading_still_abandons_the_round() -> None:

@@ -113,7 +113,7 @@ class GroupRequests:
         while asked:
             chunks = list(chunks_by_node(asked, size))
             work = [(node, request(**{field: chunk}, include_authorized_operations=False)) for node, chunk in chunks]
-            for (_, chunk), answer in zip(chunks, self._connections.ask(work, deadline, each=False), strict=True):
+            for (_, chunk), answer in zip(chunks, self._connections.ask(work, deadline, needs_all=False), strict=True):
                 found |= dict.fromkeys(chunk, Refused.FAILED)
                 for group in answer.groups if answer is not None else ():
                     found[group.group_id] = refusal_of_group(group, group.group_id) or group
