@@ -128,7 +128,6 @@ def test_a_mutant_gets_the_tests_that_execute_its_line_the_cheapest_first() -> N
     assert executions.tests_of("pick.py", of_constant, texts) == [with_fixture, *both]
 
 
-@pytest.mark.nightly
 def test_what_is_listed_without_effect_is_a_change_of_the_code_as_it_is() -> None:
     mutations = [mutant.mutation for mutant in sample(1_000_000, "1")]
     listed = equivalent()
