@@ -140,7 +140,7 @@ def test_tables_that_cannot_be_judged_are_an_alert_and_then_an_end(
     stop = threading.Event()
     watched.steady_s += 300
     assert watched.alerter.run(stop) is False, "its supervisor starts it again"
-    assert "a restart opens them again" in caplog.text
+    assert "everything is opened again" in caplog.text
 
 
 @pytest.mark.nightly

@@ -122,7 +122,7 @@ def _values(query: Query) -> list[dict[str, Any]]:
     if "each" in query.parameters:
         return [EVERYTHING, EVERYTHING | {"each": "no"}, *([ONE] if "(:group_id IS NULL" in query.sql else [])]
     if "group_id" not in query.parameters:
-        return [EVERYTHING]
+        return [EVERYTHING] if "cluster" not in query.parameters or "(:cluster IS NULL" in query.sql else [ONE]
     return [EVERYTHING, ONE] if "(:group_id IS NULL" in query.sql else [ONE, STRANGER]
 
 
