@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,12 +81,10 @@ class Manager:
         return request.groups
 
     def call_soon(self, ask: Any, node: int) -> Any:
-        failed = None
-        try:
-            asyncio.run(ask(node))
-        except RoundAbandonedError as error:
-            failed = error
-        return SimpleNamespace(add_both=lambda done: done(None), exception=failed)
+        # In a thread, as kafka-python's loop is: the test's own may have the loop of a browser.
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(asyncio.run, ask(node))
+        return SimpleNamespace(add_both=lambda done: done(None), exception=asked.exception())
 
 
 def test_a_broker_that_hangs_up_at_one_request_answers_the_others() -> None:
