@@ -1,4 +1,4 @@
-"""An example for the help of each command. `tests/test_examples.py` runs them, or for servers starts to."""
+"""An example for the help of each command. `tests/test_cli.py` runs them, or for servers starts to."""
 
 from __future__ import annotations
 

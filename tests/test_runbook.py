@@ -19,7 +19,7 @@ _BATCH_AGAIN = (
     "tests/tables/test_object_store.py::test_an_outage_is_one_sentence_and_afterwards_the_batch_is_written_once"
 )
 _BROKEN_CHECKPOINT = (
-    "tests/e2e/test_lost.py::test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_row_for_row"
+    "tests/e2e/test_endings.py::test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_row_for_row"
 )
 _DELIVERED = "tests/alerts/delivery/test_delivery.py::test_an_answer_of_500_is_tried_again_until_the_target_takes_it"
 _FLEET = (
@@ -54,12 +54,12 @@ PLAYED = {
     "EvenkeelNoServer": _KILLED,
     "undelivered": _DELIVERED,
     "EvenkeelDeliveriesFail": _FIRES,
-    "gap": "tests/job/source/test_stream_reader.py::test_a_log_that_was_deleted_in_part_gives_a_gap_and_goes_on",
+    "gap": "tests/job/source/test_source.py::test_a_log_that_was_deleted_in_part_gives_a_gap_and_goes_on",
     "EvenkeelGap": _FIRES,
     "undecodable": "tests/alerts/test_trouble.py::test_an_event_fires_once_and_resolves_when_none_has_come_for_a_while",
     "unknown_records": "tests/groups/test_later_kafka.py"
     "::test_a_group_whose_commits_cannot_be_read_any_more_has_unknown_lag_and_has_not_stopped",
-    "unmaintained": "tests/alerts/judging/test_liveness.py"
+    "unmaintained": "tests/alerts/judging/test_restarts.py"
     "::test_a_table_of_many_files_fires_and_compaction_resolves_it",
     "EvenkeelJobBehind": "tests/serve/metrics/test_own.py"
     "::test_the_newest_batch_is_told_by_phase_with_what_it_left_behind",
@@ -72,19 +72,19 @@ PLAYED = {
     "cannot run: ": _KEPT,
     "the guard of ": "tests/process/test_programs.py"
     "::test_a_killed_guard_is_replaced_with_its_program_and_nothing_of_the_old_run_is_left",
-    "The settings file is not taken over: ": "tests/config/test_fleet.py"
+    "The settings file is not taken over: ": "tests/config/test_settings.py"
     "::test_a_file_that_is_wrong_or_empty_now_changes_nothing_and_is_told_once",
     # probe.log
     "No round closes": _ROUND_AGAIN,
     "Rounds close again": _ROUND_AGAIN,
     "Standing by: probe ": "tests/probe/standby/test_real.py"
     "::test_a_second_process_stands_by_and_takes_over_at_an_end_and_after_a_kill",
-    "What is configured for Connect group ": "tests/probe/kafka/test_connect_groups.py"
+    "What is configured for Connect group ": "tests/probe/kafka/test_connect.py"
     "::test_a_topic_that_cannot_be_read_is_said_once_in_its_third_round_and_read_when_it_is_there",
     "A round took ": "tests/probe/test_deadline.py::test_a_slow_pace_is_said_once_and_its_end_once",
     "has too many partitions": "tests/probe/test_deadline.py"
     "::test_a_group_that_no_record_can_hold_loses_its_topics_and_the_others_keep_theirs",
-    "cannot be asked: ": "tests/probe/rocketmq/test_members.py"
+    "cannot be asked: ": "tests/probe/rocketmq/test_observe.py"
     "::test_a_server_that_cannot_be_asked_is_named_once_an_hour",
     # job.log
     "Spark's JVM is gone": _KILLED,
@@ -99,22 +99,21 @@ PLAYED = {
     "has lost what the checkpoint ": _BROKEN_CHECKPOINT,
     "is older than the lake ": "tests/job/test_lost.py::test_a_checkpoint_of_an_older_backup_is_told",
     "The checkpoint … is broken ": _BROKEN_CHECKPOINT,
-    "The checkpoint … cannot be read: ": "tests/job/test_checkpoint_on_s3.py"
-    "::test_nothing_starts_while_its_store_does_not_answer",
+    "The checkpoint … cannot be read: ": "tests/job/test_lost.py::test_nothing_starts_while_its_store_does_not_answer",
     "The brokers belong to the Kafka cluster ": "tests/job/source/test_positions.py"
     "::test_the_brokers_of_another_cluster_are_refused_in_one_sentence_with_the_way_out",
     "the checkpoint holds state": "tests/job/test_run.py"
     "::test_a_state_of_a_later_release_needs_a_person_who_is_told_the_two_ways_on",
     "The table … cannot be written: ": _BATCH_AGAIN,
-    "the rows of ": "tests/job/test_progress.py::test_rows_wait_for_a_store_that_does_not_answer_which_is_logged_once",
-    "maintenance failed": "tests/job/test_maintenance.py::test_a_failure_is_a_warning_an_hour_and_the_job_goes_on",
+    "the rows of ": "tests/job/test_in_spark.py::test_rows_wait_for_a_store_that_does_not_answer_which_is_logged_once",
+    "maintenance failed": "tests/job/test_run.py::test_a_failure_is_a_warning_an_hour_and_the_job_goes_on",
     "record … of the rounds topic": "tests/job/source/test_planner.py"
     "::test_what_a_record_holds_reaches_the_log_as_visible_text_and_in_few_lines",
-    "show groups from the source ": "tests/job/source/test_seen_rounds.py"
+    "show groups from the source ": "tests/job/source/test_events.py"
     "::test_a_query_passes_over_another_source_says_so_and_goes_on_once_its_own_is_back",
     "a topic ends before what was read of it": "tests/job/source/test_positions.py"
     "::test_a_log_that_stays_shorter_than_what_was_read_is_a_gap_and_goes_on_at_its_new_end",
-    "job.shuffle_partitions is ": "tests/e2e/test_lost.py"
+    "job.shuffle_partitions is ": "tests/e2e/test_endings.py"
     "::test_a_checkpoint_keeps_its_state_partitions_and_says_so_until_a_rebuild_makes_others",
     # server.log
     "now, retrying in a moment": _HEALS,
@@ -123,7 +122,7 @@ PLAYED = {
     "::test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning",
     "did not accept ": _DELIVERED,
     "did not take what still fires": _RESENT,
-    "takes no metrics": "tests/serve/metrics/test_otlp.py"
+    "takes no metrics": "tests/serve/metrics/test_own.py"
     "::test_a_receiver_that_is_away_is_logged_once_and_so_is_its_return",
     # all
     "Standing by: the ": _STANDBY,

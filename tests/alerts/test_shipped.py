@@ -1,8 +1,9 @@
-"""The result of each shipped rule for a row: true, false, or unknown."""
+"""The result of each shipped rule for a row: true, false, or unknown; and the examples of docs/alerts.md."""
 
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streaming.alerts.delivery.messages import Wording, message_of
+from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import Chunk
 from streaming.alerts.judging.firing import FeedRound
 from streaming.alerts.rules.rules import load_rules
 from streaming.backtest import replay
-from streaming.config import SHIPPED_RULES
+from streaming.config import SHIPPED_RULES, Owner
 from streaming.groups.health.activity import note, storm
 from streaming.groups.state import Rebalances
 from streaming.tables import table_named
 from streaming.times import DAY_MS
-from tests.alerts.build import INTERVAL, START, Writer, time_of
+from tests.alerts.build import INTERVAL, START, Writer, time_of, transition
+from tests.alerts.receiver import Receiver
 
 _RULES = {rule.name: rule for rule in load_rules(SHIPPED_RULES, disabled_too=True)}
 
@@ -289,3 +293,36 @@ def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) 
     began = fired.fired
     assert (began.group_id, began.round_time, began.severity) == ("restless", START + 20 * minute, "warning")
     assert began.message.startswith("restless: 10 rebalances in the last 10 minutes")
+
+
+_PAGE = (SHIPPED_RULES.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
+
+_WORDING = Wording(
+    owners=(Owner(team="payments", groups=("billing",)),),
+    public_url="https://evenkeel.example.org",
+    runbooks={"lag": "https://wiki.example.org/lag"},
+)
+
+
+def _examples(language: str) -> list[str]:
+    found = re.findall(rf"```{language}\n(.*?)```", _PAGE, re.DOTALL)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("example", _examples("yaml"))
+def test_the_rules_of_the_page_load(example: str, tmp_path: Path) -> None:
+    file = tmp_path / "alerts.yaml"
+    file.write_text("rules:\n" + example, encoding="utf-8")
+    assert load_rules(file)
+
+
+def test_a_json_target_gets_the_fields_that_the_page_shows() -> None:
+    (example,) = _examples("json")
+    decided = transition(labels=(("about", "lag"),))
+    with Receiver() as receiver:
+        assert DeliveryTarget("hook", receiver.url, 10_000).send(message_of(decided, wording=_WORDING)).reason is None
+    assert set(receiver.messages[0]) == set(json.loads(example))
+    assert {name: type(value) for name, value in receiver.messages[0].items()} == {
+        name: type(value) for name, value in json.loads(example).items()
+    }

@@ -1,24 +1,30 @@
-"""The embedded broker is a real one, keeps its data, and leaves nothing behind."""
+"""The embedded broker is a real one, keeps its data, and leaves nothing behind; its stage, its ports."""
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import psutil
 import pytest
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
+from kafka.structs import OffsetAndMetadata
 
-from streaming.demo.broker import EmbeddedBroker
+from streaming.demo import ports
+from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
+from streaming.demo.log_writer import CommitRefusedError, commit_with_retention
+from streaming.demo.ports import free_port
+from streaming.demo.stage import Stage
 from streaming.exceptions import SetupError
-
-pytestmark = [pytest.mark.kafka, pytest.mark.turn(3)]
 
 
 def _topics(broker: EmbeddedBroker) -> set[str]:
@@ -47,6 +53,8 @@ def _gone(pid: int, within_s: float) -> bool:
     return True
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_a_topic_survives_a_restart_a_kill_and_a_new_start_on_the_same_port(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "cluster", overrides={"num.partitions": "7"}) as broker:
@@ -62,6 +70,8 @@ def test_a_topic_survives_a_restart_a_kill_and_a_new_start_on_the_same_port(tmp_
         assert _topics(broker) >= {"kept"}
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(3)
 @pytest.mark.parametrize("death", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death: signal.Signals) -> None:
     program = textwrap.dedent(
@@ -92,6 +102,8 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
     assert _gone(guard.pid, 60)
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(3)
 def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -101,6 +113,8 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
             EmbeddedBroker(tmp_path, port=port).start()
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_a_broker_that_dies_while_starting_names_its_last_words(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path, overrides={"num.io.threads": "none"})
@@ -109,8 +123,117 @@ def test_a_broker_that_dies_while_starting_names_its_last_words(tmp_path: Path) 
     assert broker.pid is None
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(3)
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
     with pytest.raises(SetupError, match="cannot hold a broker"):
         EmbeddedBroker(file / "cluster").start()
+
+
+@pytest.mark.kafka
+def test_a_member_whose_thread_dies_is_a_failure_of_the_play(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(bootstrap, tmp_path)
+    monkeypatch.setattr(threading, "excepthook", stage.thread_died)
+
+    def lose_its_broker() -> None:
+        raise OSError("connection lost")  # noqa: EM101
+
+    member = threading.Thread(target=lose_its_broker, name="billing-1")
+    member.start()
+    member.join()
+    stage.close()
+
+    assert stage.failures == ["The thread billing-1 died: OSError('connection lost')"]
+    written = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text("utf-8").splitlines()]
+    assert [(of["what"], of["error"]) for of in written if "error" in of] == [("failed", "OSError('connection lost')")]
+
+
+@pytest.mark.kafka
+@pytest.mark.nightly
+def test_only_the_commit_with_a_retention_expires(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path, overrides={**DEMO_OVERRIDES, "offsets.retention.check.interval.ms": "500"}) as broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.create_topics([NewTopic("t", 2, 1)])
+        keeper = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id="keeps", enable_auto_commit=False)
+        keeper.assign([TopicPartition("t", 0)])
+        keeper.commit({TopicPartition("t", 0): OffsetAndMetadata(1, "", -1)})
+        keeper.close()
+        commit_with_retention(admin, "expires", "t", [7, 8], 3_000)
+        committed = admin.list_group_offsets({"expires": None})["expires"]
+        assert {tp.partition: at.offset for tp, at in committed.items()} == {0: 7, 1: 8}
+        log = KafkaConsumer(bootstrap_servers=broker.bootstrap, enable_auto_commit=False, auto_offset_reset="earliest")
+        log.assign([TopicPartition("__consumer_offsets", partition) for partition in range(50)])
+        versions: list[int | None] = []
+        while versions.count(None) < 2:  # the two tombstones; pytest's own timeout ends a test that waits in vain
+            for records in log.poll(1_000).values():
+                values = [record.value for record in records if record.key.startswith(b"\0\1\0\7expires")]
+                versions.extend(None if value is None else int.from_bytes(value[:2], "big") for value in values)
+        log.close()
+        assert versions == [1, 1, None, None]
+        assert admin.list_group_offsets({"expires": None})["expires"] == {}
+        assert set(admin.list_group_offsets({"keeps": None})["keeps"]) == {TopicPartition("t", 0)}
+        admin.close()
+
+
+@pytest.mark.kafka
+def test_a_refused_commit_names_partition_and_error_code(bootstrap: str, unique: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    with pytest.raises(CommitRefusedError, match=r"was refused, by topic and partition: .*, 0\): 3"):
+        commit_with_retention(admin, unique, f"{unique}-no-such-topic", [1], 1_000)
+    admin.close()
+
+
+_CHILD = """\
+import sys
+from streaming.demo import ports
+wanted = int(sys.argv[1])
+drawn = iter([wanted])
+chance = ports._RANDOM.randint
+ports._RANDOM.randint = lambda first, last: next(drawn, None) or chance(first, last)
+print(ports.free_port(), flush=True)
+sys.stdin.read()
+"""
+"""Draws a given number first; ends with its input."""
+
+
+def _draw(monkeypatch: pytest.MonkeyPatch, *numbers: int) -> None:
+    """Let the next random numbers be these."""
+    drawn, chance = iter(numbers), random.SystemRandom()
+    monkeypatch.setattr(ports._RANDOM, "randint", lambda first, last: next(drawn, None) or chance.randint(first, last))
+
+
+def test_a_choice_of_ports_leaves_seeded_random_numbers_as_they_were() -> None:
+    before = random.getstate()
+    assert 20_000 <= free_port(neighbours=2) <= 32_000
+    assert random.getstate() == before
+
+
+def test_a_number_drawn_twice_is_given_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    _draw(monkeypatch, port, port)
+    assert free_port() != port
+
+
+def test_ports_below_that_a_server_takes_as_well_are_given_out_with_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port(neighbours=2)
+    _draw(monkeypatch, port - 2, port - 1)
+    assert free_port() not in range(port - 2, port + 1)
+    _draw(monkeypatch, port + 2)
+    assert free_port(neighbours=2) != port + 2
+
+
+def test_another_process_gets_a_port_only_after_its_holder_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = free_port()
+    command = [sys.executable, "-c", _CHILD, str(ours)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        theirs = int(child.stdout.readline())
+        assert theirs != ours
+        _draw(monkeypatch, theirs)
+        assert free_port() != theirs
+    _draw(monkeypatch, theirs)
+    assert free_port() == theirs

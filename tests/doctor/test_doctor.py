@@ -1,4 +1,4 @@
-"""`evenkeel doctor` without a cluster: the lake, the alerts, and what is printed."""
+"""The doctor, and the first settings that `evenkeel init` writes: one line for each thing, and what to do."""
 
 from __future__ import annotations
 
@@ -6,23 +6,30 @@ import io
 import os
 import re
 import socket
+import tomllib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
-from streaming.config import AlertSettings, KafkaSettings, ProbeSettings, Settings
+from streaming import places
+from streaming.cli import app
+from streaming.config import AlertSettings, KafkaSettings, ProbeSettings, Settings, load_settings
 from streaming.demo.ports import free_port
 from streaming.doctor import examine
 from streaming.doctor.run import CHECKS, check_alerts, check_lake, check_watched
 from streaming.exceptions import SetupError
 from streaming.probe import CheckResult, check
 from streaming.process import JOB, only_one
-from streaming.tables import ALL_TABLES, table_named
+from streaming.tables import ALL_TABLES, DeltaLake, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
+from tests.faulty_store import BUSY, FaultyStore
+from tests.object_store import ObjectStore
 
 
 def by_what(lines: Iterable[CheckResult]) -> dict[str, CheckResult]:
@@ -186,3 +193,131 @@ def test_each_cluster_is_examined_by_name_and_what_all_share_once() -> None:
         "ok shop: connection: shop", "wrong billing: cluster: It cannot be reached.", "ok connection: shop",
         "2 ok, 0 warn, 1 wrong",
     ]  # fmt: skip
+
+
+def looked(lake: str) -> dict[str, CheckResult]:
+    settings = Settings(cluster="orders", lake=lake)
+    return {line.what: line for line in (*check_watched(settings), *check_lake(settings))}
+
+
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.nightly
+def test_leases_in_a_store_are_told_and_nothing_is_written(object_store: ObjectStore, s3: str) -> None:
+    lake = DeltaLake(f"{s3}/lake")
+    lake.create(ALL_TABLES)
+    before = object_store.objects(lake.root)
+    assert looked(lake.root)["lease of the job"].text == "free: none runs"
+    assert object_store.objects(lake.root) == before
+    with only_one(JOB, lake.root, "orders"):
+        assert looked(lake.root)["lease of the job"].text.startswith("held by process ")
+
+
+@pytest.mark.xdist_group("object_store")
+def test_an_empty_store_has_no_tables_yet(s3: str) -> None:
+    assert looked(f"{s3}/lake")["tables"].text == f"none yet in {s3}/lake: the job creates them"
+
+
+@pytest.mark.xdist_group("object_store")
+def test_a_store_that_is_away_is_a_line_for_the_cluster_and_the_lake_and_not_one_per_table(
+    s3: str, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultyStore(object_store.port) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        proxy.fail(BUSY)
+        found = looked(f"{s3}/lake")
+    wrong = [line for line in found.values() if line.what != "checkpoint"]
+    assert [(line.what, line.state) for line in wrong] == [
+        ("lease of the job", "wrong"),
+        ("lease of the maintainer", "wrong"),
+    ]
+    assert wrong[0].text.endswith("cannot be read or written: the store is down or overloaded (503).")
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVENKEEL_CONFIG", "to be restored")
+    monkeypatch.delenv("EVENKEEL_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(places, "_SYSTEM", tmp_path / "etc")
+
+
+def init(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["init", *arguments])
+
+
+def nobody() -> str:
+    """An address where nobody listens."""
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.mark.kafka
+def test_with_a_cluster_that_answers_everything_is_well_and_up_is_next(bootstrap: str) -> None:
+    done = init("--bootstrap", bootstrap, "--cluster", "orders")
+    lines = done.output.splitlines()
+    assert done.exit_code == 0, done.output
+    assert lines[0] == "evenkeel.toml is written."
+    assert f"ok     kafka: connection: {bootstrap} answers with PLAINTEXT" in lines
+    assert lines[-1] == "Next: evenkeel up"
+    settings = load_settings()
+    assert (settings.cluster, settings.kafka.bootstrap_servers) == ("orders", bootstrap)
+
+
+def test_with_a_cluster_that_does_not_answer_the_file_stays_and_the_doctor_is_next() -> None:
+    address = nobody()
+    done = init("--bootstrap", address)
+    assert done.exit_code == 2
+    assert f"wrong  kafka: connection: The Kafka cluster at {address} cannot be reached" in done.output
+    last = "Next: correct what is wrong as its line says, and try again: evenkeel doctor"
+    assert done.output.splitlines()[-1] == last
+    assert load_settings().kafka.bootstrap_servers == address
+
+
+def test_a_file_that_is_there_is_left_as_it_was() -> None:
+    Path("evenkeel.toml").write_text("mine", encoding="utf-8")
+    done = init("--bootstrap", nobody())
+    assert isinstance(done.exception, SetupError)
+    assert str(done.exception).startswith("evenkeel.toml is there already: name another file with --output")
+    assert Path("evenkeel.toml").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--bootstrap", "a:1", "--rocketmq", "b:2")])
+def test_without_one_cluster_nothing_is_written(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    assert str(init(*arguments).exception).startswith("Name one cluster: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_would_not_be_found_is_named_in_the_next_command() -> None:
+    Path("conf").mkdir()
+    Path("conf", "evenkeel.toml").write_text("", encoding="utf-8")  # goes before the one beside the folder
+    for output in ("other.toml", "evenkeel.toml"):
+        done = init("--bootstrap", nobody(), "--output", output)
+        assert done.output.splitlines()[-1].endswith(f" EVENKEEL_CONFIG={output} evenkeel doctor")
+
+
+def test_name_servers_of_rocketmq_are_written_and_asked() -> None:
+    address = nobody()
+    done = init("--rocketmq", address)
+    assert done.exit_code == 2
+    assert f"No name server of the RocketMQ cluster answers ({address}: connection refused)" in done.output
+    [entry] = tomllib.loads(Path("evenkeel.toml").read_text("utf-8"))["clusters"]
+    assert entry == {"name": "default", "rocketmq": {"name_servers": address}}
+
+
+def named(text: str) -> set[tuple[str, str]]:
+    """The sections and names of all settings in a file, also of those that are left out."""
+    found, section = set(), ""
+    for line in text.splitlines():
+        if header := re.fullmatch(r"(?:# )?\[+([\w.]+)\]+", line):
+            section = header[1]
+        elif setting := re.match(r"(?:# )?(\w+) = ", line):
+            found.add((section, setting[1]))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["--bootstrap", "--rocketmq"])
+def test_each_of_its_settings_is_explained_in_the_long_file(kind: str) -> None:
+    init(kind, nobody())
+    written = named(Path("evenkeel.toml").read_text("utf-8"))
+    assert len(written) > 5
+    assert written - named(places.shipped("evenkeel.toml").read_text("utf-8")) == set()

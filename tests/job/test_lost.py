@@ -1,19 +1,33 @@
-"""What a start says when checkpoint and lake do not belong together, and when a file of the checkpoint is broken."""
+"""What a start says when checkpoint and lake do not belong together, on disks and on a real S3 server."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from streaming.config import Settings, checkpoint_of
+from streaming.config import JobSettings, Settings, checkpoint_of
 from streaming.exceptions import SetupError
-from streaming.job.checkpoint import broken_by_spark, clear_torn_start, refuse_lost
-from streaming.tables import DeltaLake, named_to_arrow, table_named
+from streaming.job import checkpoint as module
+from streaming.job.checkpoint import (
+    CheckpointUnreachableError,
+    broken_by_spark,
+    clear_torn_start,
+    is_empty,
+    refuse_lost,
+    standing_of,
+    state_partitions,
+)
+from streaming.job.rebuild import Rebuild, read_plan, write_plan
+from streaming.tables import DeltaLake, file_system, named_to_arrow, table_named
 from tests.empty_lake import empty_lake
+from tests.faulty_store import NOTHING, RESET, FaultyStore
+from tests.object_store import ObjectStore
 
 QUERY = "52298ad0-bb63-41e9-b910-3b1603346b26"
 
@@ -180,3 +194,125 @@ def test_a_lake_that_was_moved_with_its_checkpoint_continues(watched: Watched, t
     row = named_to_arrow(table_named("rounds"), [{"cluster": "c", "round": 9}])
     assert DeltaLake(str(moved)).append("rounds", row, QUERY, 2) == 0
     assert DeltaLake(str(moved)).append("rounds", row, QUERY, 3) == 1
+
+
+_OFFSETS = {"log": {}, "events": {}, "rounds": 2, "round": 7, "time": 1_000, "elapsed": 0}
+
+
+def _put(checkpoint: str, name: str, text: str) -> None:
+    with file_system(checkpoint).open_output_stream(name, buffer_size=4096) as stream:
+        stream.write(text.encode())
+
+
+@pytest.fixture
+def checkpoint(s3: str) -> str:
+    """As Spark leaves it after batch 0, in the middle of batch 1."""
+    place = f"{s3}/a team/checkpoint"
+    assert is_empty(place)
+    assert standing_of(place) is None
+    _put(place, "metadata", json.dumps({"id": "the-query"}))
+    for number in (0, 1):
+        _put(place, f"offsets/{number}", f"v1\n{{}}\n{json.dumps(_OFFSETS)}")
+        _put(place, f"offsets/.{number}.crc", "x")
+    _put(place, "commits/0", "v1\n{}")
+    return place
+
+
+@pytest.mark.xdist_group("object_store")
+def test_it_says_how_far_the_query_is(checkpoint: str) -> None:
+    assert not is_empty(checkpoint)
+    standing = standing_of(checkpoint)
+    assert standing is not None
+    assert (standing.query, standing.planned, standing.offsets) == ("the-query", 1, _OFFSETS)
+
+
+@pytest.mark.xdist_group("object_store")
+def test_what_a_start_killed_in_the_first_batch_has_left_on_s3_is_deleted(s3: str, object_store: ObjectStore) -> None:
+    _put(f"{s3}/c", "offsets/.0.5c7f6a52-5f64-4f5e-8a0a-0f8f8d2d1c11.TID7.tmp", "v1")
+    clear_torn_start(f"{s3}/c")
+    assert object_store.objects(f"{s3}/c") == []
+
+
+@pytest.mark.xdist_group("object_store")
+def test_a_broken_file_of_it_is_told(checkpoint: str) -> None:
+    _put(checkpoint, "offsets/1", "")
+    with pytest.raises(SetupError, match=r"broken \(offsets/1 is empty\)"):
+        standing_of(checkpoint)
+
+
+@pytest.mark.xdist_group("object_store")
+def test_the_plan_of_a_rebuild_is_kept_in_it(checkpoint: str) -> None:
+    assert read_plan(checkpoint) is None
+    plan = Rebuild(1, 2, 3, {"lag": 1}, ("drift",), {})
+    write_plan(checkpoint, plan)
+    assert read_plan(checkpoint) == plan
+
+
+@pytest.mark.xdist_group("object_store")
+def test_nothing_starts_while_its_store_does_not_answer(
+    checkpoint: str, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without its plan a rebuild would write rows twice, and without a look a lost checkpoint would be started over.
+    settings = Settings(lake=checkpoint.replace("checkpoint", "lake"), job=JobSettings(checkpoint=checkpoint))
+    with FaultyStore(object_store.port) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        proxy.fail(RESET)
+        for look in (is_empty, read_plan):
+            with pytest.raises(CheckpointUnreachableError, match=r"^The checkpoint s3://\S+ team/\S+ cannot be read: "):
+                look(checkpoint)
+        proxy.fail(NOTHING)
+        refuse_lost(settings, checkpoint + "-new", is_rebuilt=False)
+
+
+class _Spark:
+    """A session whose executors register one after the other."""
+
+    def __init__(self, master: str, *cores: int) -> None:
+        self.master, self._cores = master, cores
+        self._asked: Iterator[int] = iter(cores)
+
+    @property
+    def sparkContext(self) -> _Spark:  # noqa: N802 - Spark's name
+        return self
+
+    @property
+    def defaultParallelism(self) -> int:  # noqa: N802 - Spark's name
+        return next(self._asked, self._cores[-1])
+
+    @property
+    def _jvm(self) -> Any:
+        runtime = SimpleNamespace(availableProcessors=lambda: self._cores[0])
+        return SimpleNamespace(
+            java=SimpleNamespace(lang=SimpleNamespace(Runtime=SimpleNamespace(getRuntime=lambda: runtime)))
+        )
+
+    def range(self, _end: int) -> _Spark:
+        return self
+
+    def count(self) -> int:
+        return 1
+
+
+def _partitions(spark: Any, tmp_path: Path, chosen: int | None = None) -> int:
+    settings = Settings(lake=str(tmp_path), job=JobSettings(shuffle_partitions=chosen))
+    return state_partitions(settings, spark, str(tmp_path / "checkpoint"))
+
+
+@pytest.mark.parametrize(("cores", "partitions"), [(1, 1), (4, 4), (32, 8)])
+def test_a_new_checkpoint_gets_one_for_each_core_up_to_eight(cores: int, partitions: int, tmp_path: Path) -> None:
+    assert _partitions(_Spark("local[*]", cores), tmp_path) == partitions
+
+
+def test_on_a_cluster_it_waits_for_the_cores_of_all_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SETTLED_S", 0)
+    assert _partitions(_Spark("spark://master:7077", 2, 4, 6, 6), tmp_path) == 6
+
+
+def test_the_setting_wins_over_the_cores(tmp_path: Path) -> None:
+    assert _partitions(_Spark("local[*]", 4), tmp_path, chosen=12) == 12
+
+
+@pytest.mark.parametrize(("cores", "clusters", "partitions"), [(8, 3, 2), (2, 10, 1), (64, 2, 8)])
+def test_clusters_share_the_cores(cores: int, clusters: int, partitions: int, tmp_path: Path) -> None:
+    settings = Settings(lake=str(tmp_path))
+    assert state_partitions(settings, _Spark("local[20]", cores), str(tmp_path / "c"), clusters) == partitions

@@ -1,28 +1,35 @@
-"""`evenkeel maintain`: what it says, and what it refuses."""
+"""`evenkeel maintain`, and forgetting a cluster: what it says, and what it refuses."""
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from streaming.config import load_settings
+from streaming.catalog import WatchedCluster, record_fleet, recorded_clusters, rename_problem
+from streaming.config import Settings, load_settings
 from streaming.exceptions import SetupError
-from streaming.maintain import MaintenanceError, NotMaintainedError, repair
+from streaming.maintain import MaintenanceError, NotMaintainedError, forget, repair
 from streaming.maintain import maintain as maintain_command
-from streaming.process import MAINTAINER, only_one
+from streaming.process import JOB, MAINTAINER, only_one
 from streaming.tables import (
+    ALL_TABLES,
     DeltaLake,
+    DeltaLogTail,
     LakeReader,
     LakeUnreadableError,
     has_lost,
+    table_named,
 )
+from tests.dashboards.made_lake import MadeGroup, MadeLake
 from tests.maintain.build import Writer, files_of, maintain, row
 
 
@@ -139,3 +146,90 @@ def test_a_table_of_which_everything_is_gone_is_not_forgotten(lake: DeltaLake, w
     ):
         repair(load_settings(lake=lake.root), CONSOLE)
     assert files_of(lake)["lag"] == 1
+
+
+OLD = "o'ld"
+
+
+@pytest.fixture
+def two_clusters(tmp_path: Path) -> Path:
+    """A lake with the clusters "kept" and "o'ld", which has been closed."""
+    for name in ("kept", OLD):
+        made = MadeLake(tmp_path / "lake", [MadeGroup("orders")], rounds=5, cluster=name)
+        made.add("gaps", {"cluster": name, "kind": "log", "reason": "gone"})
+        made.add("mutes", {"cluster": name, "mute_id": name, "event_date": 20_000})
+    record_fleet(str(tmp_path / "lake"), [WatchedCluster("kept", "k-1"), WatchedCluster(OLD, "k-2")], ["kept", OLD])
+    record_fleet(str(tmp_path / "lake"), [WatchedCluster("kept", "k-1")], ["kept"])
+    (tmp_path / "lake" / "_checkpoints" / OLD).mkdir(parents=True)
+    (tmp_path / "lake" / "_checkpoints" / "kept").mkdir()
+    (tmp_path / "lake" / "_bus" / OLD / "evenkeel.rounds").mkdir(parents=True)
+    (tmp_path / "lake" / "_bus" / "kept").mkdir()
+    return tmp_path / "lake"
+
+
+def forgot(lake: Path, cluster: str, *names: str) -> str:
+    out = io.StringIO()
+    forget(Settings(cluster="kept", lake=str(lake)), names or ("kept",), cluster, Console(file=out, width=200))
+    return out.getvalue()
+
+
+def counts(lake: Path, cluster: str) -> dict[str, int]:
+    reader = LakeReader(lake)
+    ask = "SELECT count(*) AS n FROM {} WHERE cluster = $cluster"
+    return {table.name: reader.rows(ask.format(table.name), {"cluster": cluster})[0]["n"] for table in ALL_TABLES}
+
+
+def test_every_row_of_the_cluster_goes_with_its_checkpoint_and_nothing_of_another(two_clusters: Path) -> None:
+    before, its = counts(two_clusters, "kept"), counts(two_clusters, OLD)
+    told = forgot(two_clusters, OLD)
+    assert {name: n for name, n in counts(two_clusters, OLD).items() if n} == {"clusters": its["clusters"] + 1}
+    assert counts(two_clusters, "kept") == before
+    for name in ("rounds", "group_health", "lag", "gaps", "mutes"):
+        assert f"{name}: {its[name]} row" in told
+    assert not (two_clusters / "_checkpoints" / OLD).exists()
+    assert (two_clusters / "_checkpoints" / "kept").exists()
+    assert [path.name for path in (two_clusters / "_bus").iterdir()] == ["kept"]
+
+
+def test_followers_of_the_tables_take_the_commits_for_no_news(two_clusters: Path) -> None:
+    tails = {name: DeltaLogTail(str(two_clusters), table_named(name)) for name in ("gaps", "group_health", "rounds")}
+    for tail in tails.values():
+        tail.read_new_files()
+    forgot(two_clusters, OLD)
+    for name, tail in tails.items():
+        new = tail.read_new_files()
+        assert (new.files, new.is_snapshot) == ((), False), name
+
+
+def test_the_cluster_may_have_a_new_name_then(two_clusters: Path) -> None:
+    new = WatchedCluster("new", "k-2")
+    assert rename_problem(new, ["kept", "new"], recorded_clusters(str(two_clusters))) is not None
+    forgot(two_clusters, OLD)
+    assert rename_problem(new, ["kept", "new"], recorded_clusters(str(two_clusters))) is None
+
+
+def test_one_that_is_watched_is_refused(two_clusters: Path) -> None:
+    with pytest.raises(SetupError, match="the settings file has it"):
+        forgot(two_clusters, OLD, "kept", OLD)
+    with pytest.raises(SetupError, match="the settings file has it"):
+        forgot(two_clusters, "kept")
+    with only_one(JOB, str(two_clusters), OLD), pytest.raises(SetupError, match="its job is process"):
+        forgot(two_clusters, OLD)
+    with pytest.raises(SetupError, match="no cluster named odl: it has kept, o'ld"):
+        forgot(two_clusters, "odl")
+    assert counts(two_clusters, OLD)["rounds"] == 5
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("minutes", "goes"), [(5, False), (40, True)])
+def test_one_that_nobody_has_closed_is_watched_while_its_rounds_are_young(
+    tmp_path: Path, minutes: int, goes: bool
+) -> None:
+    end = datetime.now(UTC) - timedelta(minutes=minutes)
+    MadeLake(tmp_path, [MadeGroup("orders")], rounds=2, cluster=OLD, end=end)
+    if goes:
+        forgot(tmp_path, OLD)
+    else:
+        with pytest.raises(SetupError, match="its newest round is of"):
+            forgot(tmp_path, OLD)
+    assert counts(tmp_path, OLD)["rounds"] == (0 if goes else 2)

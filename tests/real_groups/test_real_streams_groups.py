@@ -1,4 +1,4 @@
-"""Real streams groups (KIP-1071) of Kafka Streams applications with state, compared with Kafka's own tool.
+"""Real streams groups, and Kafka Streams with the classic protocol, beside Kafka's own tool and what threads say.
 
 `RECORDS=folder` keeps the records of the long test's group (recorded.py).
 """
@@ -9,18 +9,22 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from random import Random
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
+from kafka import KafkaAdminClient
 
+from streaming.records import MembershipRecord, thread_of
+from tests.probe.witness import Cluster
 from tests.real_groups.followed import Followed, until
 from tests.real_groups.party import make_topics, produce
-from tests.real_groups.real_log import record_group
+from tests.real_groups.real_classic_streams import ClassicStreams, Tasks, tasks_in
+from tests.real_groups.real_log import core_verdicts, offsets_log, read_on, record_group
 from tests.real_groups.real_streams import Machine, configure_group, describe_streams_group
-
-pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
+from tests.real_groups.recorded import Recording
 
 DECISIONS = 300
 PARTITIONS = 5
@@ -80,6 +84,8 @@ def application(bootstrap: str, unique: str, folder: Path) -> Iterator[App]:
         yield App(bootstrap, unique, first, second, stack.enter_context(Followed(bootstrap, unique)))
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(2)
 @pytest.mark.nightly
 def test_an_application_scaled_rolled_and_killed_is_as_the_broker_says(
     bootstrap: str, unique: str, tmp_path: Path
@@ -111,6 +117,8 @@ def test_an_application_scaled_rolled_and_killed_is_as_the_broker_says(
         assert {row.partitions for row in churn if row.members} == {8}
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(2)
 @pytest.mark.nightly
 def test_a_topology_whose_topics_are_wrong_or_gone_is_told(bootstrap: str, unique: str, tmp_path: Path) -> None:
     make_topics(bootstrap, {unique: 2})
@@ -133,6 +141,8 @@ def test_a_topology_whose_topics_are_wrong_or_gone_is_told(bootstrap: str, uniqu
         assert "drifted" not in {verdict for verdict, _ in app.verdicts()}
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(2)
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 def test_no_decision_under_churn_is_called_drifted(bootstrap: str, unique: str, tmp_path: Path) -> None:
@@ -168,3 +178,120 @@ def test_no_decision_under_churn_is_called_drifted(bootstrap: str, unique: str, 
         counted = Counter(app.verdicts())
         assert "drifted" not in {verdict for verdict, _ in counted}
         assert counted["identical", None] >= 0.9 * counted.total(), counted
+
+
+COUNTED, READ, ALSO_READ = 4, 4, 3
+
+
+# Decisions of the long run. Each change of members makes one or two.
+CLASSIC_DECISIONS = int(os.environ.get("DECISIONS", "60"))
+
+
+def classic_topics(bootstrap: str, unique: str) -> dict[str, int]:
+    """Three topics, with their partition counts; the first one has records."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    cluster = Cluster(bootstrap, unique, admin)
+    counts = {cluster.topic(name, count): count for name, count in (("a", COUNTED), ("b", READ), ("c", ALSO_READ))}
+    cluster.produce(next(iter(counts)), [20] * COUNTED)
+    admin.close()
+    return counts
+
+
+@pytest.mark.kafka
+@pytest.mark.java
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_threads_have_the_tasks_that_their_records_say_and_no_decision_is_drifted(
+    bootstrap: str, unique: str, tmp_path: Path
+) -> None:
+    """STREAMS_RECORDING names a file into which the group's records are written, for test_recorded_groups.py."""
+    counts = classic_topics(bootstrap, unique)
+    recording = Recording(Path(os.environ.get("STREAMS_RECORDING", tmp_path / "records.jsonl")))
+    records: list[MembershipRecord] = []
+
+    def keep(group: str, key: bytes, value: bytes | None, time: int) -> None:
+        if group == unique:
+            recording.saw(key, value, time)
+
+    with (
+        offsets_log(bootstrap) as log,
+        ClassicStreams(bootstrap, unique, counts, tmp_path / "one") as one,
+        ClassicStreams(bootstrap, unique, counts, tmp_path / "two") as two,
+    ):
+
+        def said_by(*processes: ClassicStreams) -> Tasks | None:
+            told = [process.tasks() for process in processes]
+            if None in told:
+                return None
+            return {client: tasks for of in told for client, tasks in (of or {}).items()}
+
+        def rests(threads: int, *processes: ClassicStreams) -> None:
+            """Wait until the newest record has what the threads say, and they are all."""
+            known = len(records)
+
+            def agree() -> bool:
+                records.extend(record for group, record in read_on(log, keep=keep) if group == unique)
+                if len(records) == known or len(records[-1].members) != threads:
+                    return False
+                tasks = tasks_in(records[-1])
+                active = sorted(task for active, _ in tasks.values() for task in active)
+                return tasks == said_by(*processes) and len(active) == COUNTED + max(READ, ALSO_READ)
+
+            until(agree)
+            recording.round(counts, tasks_in(records[-1]))
+
+        one.start("first", 2)
+        rests(2, one)
+        one.start("second", 1)
+        rests(3, one)
+        two.start("third", 2)
+        rests(5, one, two)
+        one.close("second")
+        one.start("second", 1)
+        rests(5, one, two)
+        two.kill()
+        rests(3, one)
+    verdicts = core_verdicts(records, counts)
+    assert {row.verdict for row in verdicts} == {"unverified"}
+    assert {(row.reason or "")[:27] for row in verdicts} == {"Kafka Streams places tasks "}
+    threads = [thread_of(member) for record in records for member in record.members]
+    assert {thread.version for thread in threads if thread is not None} == {11}
+    # The threads of one instance are of one process.
+    assert len({thread.process for thread in threads if thread is not None}) == 4
+    assert any(thread.standby for thread in threads if thread is not None)
+
+
+@pytest.mark.kafka
+@pytest.mark.java
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_no_decision_is_drifted_while_instances_come_and_go(bootstrap: str, unique: str, tmp_path: Path) -> None:
+    """The environment variable DECISIONS sets how many are awaited: 300 take a quarter of an hour."""
+    random = Random(unique)
+    counts = classic_topics(bootstrap, unique)
+    records: list[MembershipRecord] = []
+    with (
+        offsets_log(bootstrap) as log,
+        ClassicStreams(bootstrap, unique, counts, tmp_path / "one", leaves=True) as instances,
+    ):
+
+        def has_decided() -> bool:
+            known = len(records)
+            records.extend(record for group, record in read_on(log) if group == unique)
+            return len(records) > known
+
+        running: list[str] = []
+        for number in count():
+            if len(records) >= CLASSIC_DECISIONS:
+                break
+            if len(running) < 2 or (len(running) < 5 and random.random() < 0.5):
+                running.append(f"i{number}")
+                instances.start(running[-1], random.randint(1, 3))
+            else:
+                instances.close(running.pop(random.randrange(len(running))))
+            until(has_decided)
+    verdicts = core_verdicts(records, counts)
+    assert len(verdicts) >= CLASSIC_DECISIONS
+    assert {row.verdict for row in verdicts} == {"unverified"}
+    assert {(row.reason or "")[:27] for row in verdicts} == {"Kafka Streams places tasks "}
+    assert all(tasks_in(record) for record in records)

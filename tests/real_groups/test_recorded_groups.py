@@ -57,7 +57,7 @@ def test_each_target_of_a_real_share_group_is_recomputed_from_its_log() -> None:
 
 
 def test_decisions_of_real_connect_workers_are_recomputed() -> None:
-    """Two and three workers of 4.3.1, recorded by test_real_connect_workers.py on 29 November 2026."""
+    """Two and three workers of 4.3.1, recorded by test_real_connect.py on 29 November 2026."""
     rows = judged_lines(_lines("connect-workers"))
     assert {(row.verdict, row.strategy) for row in rows.drift if row.strategy} == {("identical", "sessioned")}
     assert not rows.quarantine

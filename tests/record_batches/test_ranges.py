@@ -11,9 +11,8 @@ from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.record_batches import FetchedBatch, Gone, OffsetRange, RangeReader, Record, UnreadableTopicError, walk
+from tests.pair_of_brokers import Pair
 from tests.record_batches.readers import consumer, reader
-
-pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 
 def records(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]]:
@@ -94,6 +93,8 @@ def plainly(bootstrap: str, topic: str, end: int) -> list[Record]:
     return found
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(6)
 def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, int]) -> None:
     topic, end = mixed
     expected = plainly(bootstrap, topic, end)
@@ -107,6 +108,8 @@ def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, 
         assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(6)
 def test_records_deleted_before_they_were_read_are_told_as_gone(bootstrap: str, unique: str) -> None:
     create(bootstrap, unique)
     fill(bootstrap, unique, 30)
@@ -121,6 +124,8 @@ def test_records_deleted_before_they_were_read_are_told_as_gone(bootstrap: str, 
     assert read == list(range(12, 30))
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(6)
 def test_records_deleted_while_they_are_read_are_told_as_gone(bootstrap: str, unique: str) -> None:
     create(bootstrap, unique)
     fill(bootstrap, unique, 400)
@@ -141,6 +146,8 @@ def test_records_deleted_while_they_are_read_are_told_as_gone(bootstrap: str, un
     assert offsets[-50:] == list(range(350, 400))
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(6)
 def test_an_end_beyond_the_log_is_told_as_gone(bootstrap: str, unique: str) -> None:
     create(bootstrap, unique)
     fill(bootstrap, unique, 10)
@@ -149,12 +156,16 @@ def test_an_end_beyond_the_log_is_told_as_gone(bootstrap: str, unique: str) -> N
     assert [item for item in items if isinstance(item, Gone)] == [Gone(10, 40, reason, before_log=False)]
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(6)
 def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(bootstrap: str, unique: str) -> None:
     with pytest.raises(UnreadableTopicError, match=f"Nothing could be read of {unique}-0 for 1 s"):
         list(reader(bootstrap, patience_s=1.0).read([OffsetRange(unique, 0, 0, 10)]))
     assert reader(bootstrap).partitions(unique) == set()
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(6)
 @pytest.mark.nightly
 @pytest.mark.xdist_group("second")
 def test_a_broker_that_stays_away_fails_in_one_sentence(second_broker: EmbeddedBroker) -> None:
@@ -167,6 +178,8 @@ def test_a_broker_that_stays_away_fails_in_one_sentence(second_broker: EmbeddedB
         list(kept.read([OffsetRange("away", 0, 0, 10)]))
 
 
+@pytest.mark.kafka
+@pytest.mark.turn(6)
 def test_what_was_fetched_beyond_a_range_does_not_stand_in_the_way_of_the_next(bootstrap: str, unique: str) -> None:
     create(bootstrap, unique, partitions=2)
     producer = KafkaProducer(bootstrap_servers=bootstrap)
@@ -181,3 +194,31 @@ def test_what_was_fetched_beyond_a_range_does_not_stand_in_the_way_of_the_next(b
         found = records(kept, OffsetRange(unique, 0, start, end), OffsetRange(unique, 1, 0, 20))
         assert [record[0] for record in found[0]] == list(range(start, end))
         assert len(found[1]) == 20
+
+
+@pytest.mark.kafka
+@pytest.mark.xdist_group("pair")
+@pytest.mark.turn(6)
+@pytest.mark.nightly
+def test_a_leader_that_dies_in_the_middle_is_followed_to_the_next(pair: Pair, unique: str) -> None:
+    first, second = pair.first, pair.second
+    admin = KafkaAdminClient(bootstrap_servers=first.bootstrap)
+    # Each broker leads one partition; both partitions are replicated on both.
+    admin.create_topics([NewTopic(unique, -1, -1, replica_assignments={0: [2, 1], 1: [1, 2]})])
+    producer = KafkaProducer(bootstrap_servers=first.bootstrap, acks="all")
+    for number in range(2_000):
+        producer.send(unique, b"%d" % number, partition=number % 2)
+    producer.flush()
+    producer.close()
+    slow = reader(first.bootstrap, max_partition_fetch_bytes=500, max_poll_records=1)
+    (described,) = admin.describe_topics([unique])
+    assert [p["leader_id"] for p in sorted(described["partitions"], key=lambda p: p["partition_index"])] == [2, 1]
+    offsets: dict[int, list[int]] = {0: [], 1: []}
+    for where, item in slow.read([OffsetRange(unique, partition, 0, 1_000) for partition in (0, 1)]):
+        assert isinstance(item, FetchedBatch), item
+        if not offsets[0] and where.partition == 0:
+            second.kill()
+        offsets[where.partition].extend(record[0] for record in walk(item, where.start, where.end))
+    assert offsets == {0: list(range(1_000)), 1: list(range(1_000))}
+    admin.close()
+    second.start()

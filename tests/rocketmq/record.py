@@ -6,7 +6,7 @@ A line per answer of a round, with the frame in hex, as it came. Recorded once p
 name server and two brokers with a group of three members of Java (`RocketMqMembers.java`, of that release).
 The jars of older releases are in no set of `conf/jars.toml`: 5.3.3 resolves as a whole with Maven (rocketmq-namesrv,
 rocketmq-broker, rocketmq-client); of 4.9.8 the registry has the client's side only, so its frames are made by its own
-classes instead (`test_java_remoting.py`).
+classes instead (`test_remoting.py`).
 """
 
 from __future__ import annotations

@@ -1,14 +1,26 @@
-"""The process `evenkeel serve`, over a lake that grows."""
+"""The process `evenkeel serve`, over a lake that grows, and the alerter as a part of it."""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from dashboards.page.archive import Archive
+from streaming.alerts import AlerterFleet, fleet
+from streaming.config import AlertSettings, Settings
+from streaming.process import lease_of
+from streaming.tables import in_memory
+from tests.alerts.build import DRIFT, Writer
+from tests.alerts.living import drifted, lease_elsewhere
+from tests.alerts.receiver import Receiver
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.serve.running import EVENKEEL, get, pause, running
 
@@ -49,3 +61,102 @@ def test_a_lake_on_s3_is_served_with_its_past(s3: str, tmp_path: Path) -> None:
         while "Older rows are being read" in (shown := get(f"{address}/groups/g/decisions/{decision}")[1]):
             pause()
         assert shown.count('class="mark-ok" role') == 6
+
+
+def _given(folder: Path, writer: Writer) -> dict[str, str]:
+    (folder / "alerts.yaml").write_text(f"rules:\n{DRIFT}")
+    return {
+        "EVENKEEL_CLUSTER": "c",
+        "EVENKEEL_LAKE": writer.root,
+        "EVENKEEL_ALERTS__RULES": str(folder / "alerts.yaml"),
+        "EVENKEEL_ALERTS__POLL_MS": "200",
+    }
+
+
+def _until(done: Callable[[], bool], seconds: float, what: str) -> None:
+    until = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < until, what
+        time.sleep(0.1)
+
+
+def test_the_server_delivers_alerts(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(0, {})
+    with Receiver() as receiver:
+        given = _given(tmp_path, writer) | {"EVENKEEL_ALERTS__TARGETS__OPS": receiver.url}
+        with running(writer.root, tmp_path / "log", EVENKEEL_SERVE__ALERTS="true", **given):
+            writer.write(1, {"drift": drifted("a")})
+            receiver.wait(1)
+    assert [row["group_id"] for row in writer.transitions()] == ["a"]
+
+
+@pytest.mark.nightly
+def test_page_queries_that_hang_and_take_all_they_can_delay_no_alert(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(0, {})
+    hogged = subprocess.Popen(
+        [sys.executable, "-m", "tests.serve.hogged"],
+        env=os.environ | _given(tmp_path, writer),
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    try:
+        assert hogged.stdout is not None
+        assert hogged.stdout.readline() == b"hogged\n"
+        _until(lambda: Path(writer.root, "alerts").is_dir(), 60, "the alerter begins")
+        time.sleep(3)
+        for number in range(1, 4):
+            writer.write(number, {"drift": drifted(f"g{number}")})
+            _until(lambda so_far=number: len(writer.transitions()) == so_far, 15, "an alert fires within seconds")
+        assert hogged.poll() is None
+    finally:
+        hogged.kill()
+        hogged.wait()
+
+
+def test_questions_of_the_page_have_a_database_of_their_own(tmp_path: Path) -> None:
+    """One that fills its memory leaves that of the alerter's queries, which judge each round, alone."""
+    limit = "SELECT current_setting('memory_limit') AS memory"
+    writer = Writer(tmp_path)
+    archive = Archive(writer.root)
+    (of_archive,) = archive._whole().rows(limit)
+    with in_memory() as connection:
+        of_alerter = connection.execute(limit).fetchone()
+    archive.stop()
+    assert of_archive == {"memory": "953.6 MiB"}
+    assert of_alerter is not None
+    assert of_alerter[0] != "953.6 MiB"
+
+
+@pytest.mark.nightly
+def test_an_alerter_of_a_server_that_is_succeeded_stands_by_and_works_again_when_the_lease_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(fleet, "lease_of", lambda *of: lease_of(*of, ttl_s=3))
+    monkeypatch.setattr(fleet, "_AGAIN_S", 0.1)
+    writer = Writer(tmp_path)
+    writer.write(0, {})
+    given = _given(tmp_path, writer)
+    alerts = AlertSettings.model_validate({"rules": given["EVENKEEL_ALERTS__RULES"], "poll_ms": 100})
+    work = AlerterFleet([Settings(cluster="c", lake=writer.root, alerts=alerts)])
+    work.start()
+    try:
+        writer.write(1, {"drift": drifted("a")})
+        _until(lambda: len(writer.transitions()) == 1, 60, "the alerter works")
+        now = [0.0]
+        other = lease_elsewhere(writer.root, "c", "another machine", lambda: now[0])
+
+        def takes_over() -> bool:
+            now[0] += 1_000
+            return other.attempt()
+
+        _until(takes_over, 60, "another takes over")
+        _until(lambda: "The lease was taken over" in caplog.text, 60, "the alerter finds out")
+        _until(lambda: "Standing by" in caplog.text, 60, "it stands by")
+        other.release()
+        writer.write(2, {"drift": drifted("b")})
+        _until(lambda: len(writer.transitions()) == 2, 60, "it works again")
+    finally:
+        work.stop(30)

@@ -1,4 +1,4 @@
-"""Spark's Python as a fork, without Spark. `tests/job/test_worker.py` looks into Spark's own."""
+"""Spark's Python as a fork, without Spark. `tests/job/test_in_spark.py` looks into Spark's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A lake on a real S3 server, through everything that reads or writes one."""
+"""A lake on a real S3 server, through everything that reads or writes one; and Delta's own reader in Spark.
+
+`tests/dashboards/test_queries.py` compares what delta-rs has written, table by table and query by query.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.catalog import contents
@@ -30,11 +34,10 @@ from streaming.tables import (
     table_named,
     to_arrow,
 )
+from streaming.times import DAY_MS
 from tests.faulty_store import BUSY, LOSE_COMMITS, NOTHING, RESET, RESET_COMMITS, FaultyStore
-from tests.maintain.build import KEEP, NOW, Writer, row, rows_of
+from tests.maintain.build import KEEP, NOW, TODAY, Writer, maintain, new_lake, row, rows_of
 from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
-
-pytestmark = [pytest.mark.xdist_group("object_store"), pytest.mark.turn(3)]
 
 
 @pytest.fixture
@@ -44,6 +47,8 @@ def lake(s3: str) -> DeltaLake:
     return lake
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 def test_rows_are_read_back_by_every_reader_and_once_although_a_batch_is_repeated(lake: DeltaLake) -> None:
     tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
     cache = TableCache(lake.root, {"lag": Wanted(frozenset({"lag"}), frozenset({"lag"}))}, timedelta(days=1))
@@ -64,6 +69,8 @@ def test_rows_are_read_back_by_every_reader_and_once_although_a_batch_is_repeate
     assert {state for state, _ in told.values()} == {"ok"}
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_maintenance_keeps_every_row_and_followers_see_no_new_ones(lake: DeltaLake) -> None:
     writer = Writer(lake)
@@ -92,6 +99,8 @@ for number in range(count):
 """
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_three_processes_that_race_for_each_version_lose_no_commit(lake: DeltaLake) -> None:
     names, count = ("a", "b", "c"), 10
@@ -122,6 +131,8 @@ def distant(faulty: FaultyStore, s3: str) -> DeltaLake:
     return lake
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_a_commit_whose_answer_is_lost_is_made_once(distant: DeltaLake, faulty: FaultyStore) -> None:
     faulty.fail(LOSE_COMMITS)
@@ -132,6 +143,8 @@ def test_a_commit_whose_answer_is_lost_is_made_once(distant: DeltaLake, faulty: 
     assert [r["round"] for r in found] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_maintenance_whose_commits_lose_their_answers_loses_and_doubles_no_row(
     distant: DeltaLake, faulty: FaultyStore
@@ -151,6 +164,8 @@ def test_maintenance_whose_commits_lose_their_answers_loses_and_doubles_no_row(
     assert LakeReader(distant.root).count("lag") == 0
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
     distant: DeltaLake, faulty: FaultyStore
@@ -165,6 +180,8 @@ def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
     assert [r["target"] for r in found] == ["a", "b"]
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 @pytest.mark.parametrize(
     ("how", "told"),
     [
@@ -186,6 +203,8 @@ def test_an_outage_is_one_sentence_and_afterwards_the_batch_is_written_once(
     assert LakeReader(distant.root).count("lag") == 1
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 def test_a_short_outage_is_waited_for(distant: DeltaLake, faulty: FaultyStore) -> None:
     faulty.fail(RESET_COMMITS)
     with ThreadPoolExecutor(1) as pool:
@@ -196,6 +215,8 @@ def test_a_short_outage_is_waited_for(distant: DeltaLake, faulty: FaultyStore) -
         assert appended.result() == 1
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
@@ -221,11 +242,15 @@ def test_a_store_that_cannot_be_used_is_told_in_one_sentence_without_its_answer(
     assert ACCESS_KEY not in shown
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 def test_a_bucket_that_is_not_there_is_told(s3: str) -> None:
     with pytest.raises(LakeUnwritableError, match=r"there is no such bucket \(NoSuchBucket\)"):
         DeltaLake(f"{s3}-not-there/lake").create([table_named("lag")])
 
 
+@pytest.mark.xdist_group("object_store")
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_files_that_tasks_have_written_are_committed_once_although_answers_are_lost(
     distant: DeltaLake, faulty: FaultyStore
@@ -239,3 +264,27 @@ def test_files_that_tasks_have_written_are_committed_once_although_answers_are_l
     assert faulty.fail(NOTHING) == 3
     found = LakeReader(distant.root).rows("SELECT round FROM lag ORDER BY round")
     assert [r["round"] for r in found] == [0, 1, 2]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("recorded")
+@pytest.mark.turn(6)
+@pytest.mark.nightly
+def test_spark_reads_a_maintained_table(tmp_path: Path, spark: SparkSession) -> None:
+    lake = new_lake(tmp_path)
+    writer = Writer(lake)
+    for number in range(30):
+        keys = [(group, partition) for group in "ab" for partition in (0, 1)]
+        day = -50 if number < 10 else 0
+        rows = [row("lag", day, number, group_id=g, topic="t", partition=p, lag=number) for g, p in keys]
+        writer.append("lag", *rows)
+    writer.append("lag", row("lag", -50, 5, group_id="old", topic="t", partition=0, lag=5))
+    writer.round(0, 99)
+    maintain(lake)
+
+    lag = spark.newSession().read.format("delta").load(lake.path("lag"))
+    expected = [(g, p, n, n) for g in "ab" for p in (0, 1) for n in range(10, 30)]
+    assert sorted(map(tuple, lag.select("group_id", "partition", "round", "lag").collect())) == sorted(expected)
+    # Retention and compaction have left the statistics that Delta skips files by.
+    assert lag.where(f"round_time >= timestamp_millis({TODAY * DAY_MS + 25})").count() == 5 * 4
+    assert lag.where("group_id = 'b' AND partition = 1").count() == 20

@@ -1,7 +1,8 @@
-"""Which files a cache reads when it starts, in lakes whose compaction has joined rows of several clusters."""
+"""What a cache reads when it starts, for how long it keeps rows, and what it says while the lake cannot be read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from streaming.tables import DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
 from tests.empty_lake import empty_lake
 from tests.examples import by_day, examples
+from tests.tables.cached import CURRENT, HEALTH, HOUR, cache, health, read_all
 
 MINUTE = 60_000
 BEGIN = datetime(2026, 3, 10, tzinfo=UTC)
@@ -133,3 +135,156 @@ def test_a_file_of_several_clusters_that_is_gone_is_a_sentence_and_no_missing_cl
     Path(joined).unlink()
     with pytest.raises(LakeUnreadableError, match=r"rounds cannot be read .*: a data file is gone"):
         clusters.shown()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> DeltaLake:
+    return empty_lake(tmp_path / "lake")
+
+
+def judged(table: str, group: str, round_: int, *, hour: float = 0.0, strategy: str | None = None) -> list[Any]:
+    """A row of `drift` or `what_if`."""
+    ms = int(hour * HOUR) + round_
+    values = {
+        "cluster": "c", "group_id": group, "decision": round_, "round": round_, "round_time": ms,
+        "record_time": ms, "event_date": ms // 86_400_000, "verdict": f"v{round_}", "strategy": strategy,
+    }  # fmt: skip
+    return [values.get(column.name) for column in table_named(table).columns]
+
+
+def rounds_of(numbers: Iterable[int], *, hour: float, step_ms: int = 10_000, elapsed_ms: int = 0) -> list[list[Any]]:
+    """Rounds ten seconds apart, from an hour on."""
+    rows = []
+    for at, number in enumerate(numbers):
+        ms = int(hour * HOUR) + at * step_ms
+        values = {
+            "cluster": "c", "round": number, "round_time": ms, "event_date": ms // 86_400_000,
+            "elapsed_ms": elapsed_ms + at * step_ms,
+        }  # fmt: skip
+        rows.append([values.get(column.name) for column in table_named("rounds").columns])
+    return rows
+
+
+JUDGED = {
+    "group_health": HEALTH,
+    "drift": Wanted(current=frozenset({"verdict"})),
+    "what_if": Wanted(current=frozenset({"strategy"})),
+    "rounds": Wanted(current=frozenset({"round"}), past=frozenset({"round_time", "elapsed_ms"})),
+}
+VERDICTS = "SELECT group_id, verdict FROM drift_current ORDER BY ALL"
+WHAT_IFS = "SELECT group_id, strategy, decision FROM what_if_current ORDER BY ALL"
+
+
+def held(followed: TableCache, table: str) -> list[str]:
+    """Groups of the rows of the present that are in memory, living or not."""
+    return [row["group_id"] for row in followed.rows(f"SELECT group_id FROM newest_{table} ORDER BY ALL")]
+
+
+def test_the_verdict_and_what_ifs_of_a_group_that_has_ended_are_let_go(lake: DeltaLake) -> None:
+    followed = cache(lake, **JUDGED)
+    for number, (group, ended) in enumerate((("lives", False), ("a-run", True), ("another-run", True)), 1):
+        lake.append("drift", [judged("drift", group, number)], "query", number)
+        strategies = ("range", "sticky")
+        lake.append("what_if", [judged("what_if", group, number, strategy=s) for s in strategies], "query", number)
+        lake.append("group_health", [health(group, number)], "query", 2 * number)
+        lake.append("group_health", [health(group, number + 10, ended=ended)], "query", 2 * number + 1)
+        followed.update()
+        read_all(followed)
+    followed.tidy()
+    assert (held(followed, "drift"), held(followed, "what_if")) == (["lives"], ["lives", "lives"])
+    whole = LakeReader(lake.root)
+    for sql in (CURRENT, VERDICTS, WHAT_IFS):
+        assert followed.rows(sql) == whole.rows(sql)
+
+
+def test_a_verdict_that_is_read_before_its_groups_row_stays(lake: DeltaLake) -> None:
+    followed = cache(lake, **JUDGED)
+    lake.append("rounds", rounds_of(range(-400, 0), hour=0), "query", 0)
+    lake.append("group_health", [health("other", 1), health("again", 2, ended=True)], "query", 0)
+    lake.append("drift", [judged("drift", group, 3) for group in ("new", "again")], "query", 0)
+    followed.update()
+    read_all(followed)
+    followed.tidy()
+    lake.append("group_health", [health("new", 3), health("again", 3)], "query", 1)
+    followed.update()
+    followed.tidy()
+    assert followed.rows(VERDICTS) == [{"group_id": "again", "verdict": "v3"}, {"group_id": "new", "verdict": "v3"}]
+    assert followed.rows(VERDICTS) == LakeReader(lake.root).rows(VERDICTS)
+
+
+def test_a_group_that_comes_back_by_its_heartbeat_after_an_outage_has_its_verdict(lake: DeltaLake) -> None:
+    # (An outage of five hours: at the start no row of before is read, and none has been repeated yet.)
+    before, after = rounds_of(range(10), hour=0), rounds_of(range(10, 20), hour=5, elapsed_ms=100_000)
+    lake.append("rounds", [*before, *after], "query", 0)
+    lake.append("group_health", [health("quiet", 1)], "query", 0)
+    lake.append("drift", [judged("drift", "quiet", 1)], "query", 0)
+    lake.append("group_health", [health("busy", 15, hour=5)], "query", 1)
+    begun = cache(lake, **JUDGED)
+    begun.update()
+    read_all(begun)
+    begun.tidy()
+    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["busy"]
+    lake.append("group_health", [health("quiet", 20, hour=5.1)], "query", 2)
+    begun.update()
+    assert begun.rows(VERDICTS) == [{"group_id": "quiet", "verdict": "v1"}]
+
+
+def test_a_broken_commit_is_a_sentence_and_nothing_is_lost_when_it_is_mended(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("a", 1)], "query", 0)
+    followed = cache(lake)
+    followed.update()
+    log = Path(lake.path("group_health")) / "_delta_log"
+    whole = max(log.glob("*.json"))
+    lake.append("group_health", [health("b", 2)], "query", 1)
+    newest = max(log.glob("*.json"))
+    assert newest != whole
+    text = newest.read_text()
+    newest.write_text("{")
+    with pytest.raises(LakeUnreadableError, match=r"group_health cannot be read \(.*\): check that the lake is whole"):
+        followed.update()
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a"]
+    newest.write_text(text)
+    assert followed.update() is True
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a", "b"]
+
+
+def test_a_missing_data_file_is_a_sentence(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("a", 1)], "query", 0)
+    next(Path(lake.path("group_health")).rglob("*.parquet")).unlink()
+    with pytest.raises(LakeUnreadableError, match="group_health cannot be read"):
+        cache(lake).update()
+
+
+def test_files_that_could_not_be_read_are_behind_until_they_are_read(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.tables.cache._AT_FIRST", 1)
+    for number, group in enumerate(("a", "b", "c")):
+        lake.append("group_health", [health(group, number)], "query", number)
+    begun = cache(lake)
+    begun.update()
+    assert (begun.behind, begun.present_behind) == (5, 2)
+    files = list(Path(lake.path("group_health")).rglob("*.parquet"))
+    away = [file.rename(f"{file}.away") for file in files]
+    for again in (begun.read_on, begun.update, begun.read_on):
+        with pytest.raises(LakeUnreadableError):
+            again()
+        assert (begun.behind, begun.present_behind) == (5, 2)
+        assert [row["group_id"] for row in begun.rows(CURRENT)] == ["c"]
+    for file, gone in zip(files, away, strict=True):
+        gone.rename(file)
+    read_all(begun)
+    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["a", "b", "c"]
+
+
+def test_what_was_read_whole_stays_whole_while_a_later_look_fails(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("a", 1)], "query", 0)
+    followed = cache(lake)
+    followed.update()
+    read_all(followed)
+    lake.append("group_health", [health("b", 2)], "query", 1)
+    newest = max((Path(lake.path("group_health")) / "_delta_log").glob("*.json"))
+    newest.write_text("{")
+    with pytest.raises(LakeUnreadableError):
+        followed.update()
+    assert (followed.behind, followed.present_behind) == (0, 0)

@@ -1,17 +1,24 @@
+"""Where a batch ends, and the rounds topic, whatever somebody wrote to it."""
+
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.events import RejectedEvent
 from streaming.job.source.plan import Batch, MostRead, RoundRecord, plan_batch
 from streaming.job.source.positions import INITIAL, Positions
+from streaming.job.source.rounds_topic import RoundsTopic
+from streaming.record_batches import FetchedBatch, OffsetRange
 from streaming.records import RoundClosed
 from tests.job.source.made_rounds import CLUSTER, at, closed, opened
+from tests.record_batches.encoded import forged, varint
 
 START = Positions.read(INITIAL)
 
@@ -252,3 +259,37 @@ def taken_of(rounds: list[RoundClosed], most: MostRead) -> list[int]:
 def test_how_many_events_a_round_has_is_counted_by_offsets_whatever_it_tells() -> None:
     rounds = [closed(n, [1], {"0": (5_000 * n, 5_000 * (n + 1))}, size=1, written=1) for n in range(4)]
     assert taken_of(rounds, MostRead(rounds=60, records=12_000, size=1_000)) == [0, 1]
+
+
+class Batches:
+    """A topic of these batches."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, offset: int, delta: int) -> None:
+        """One record in a batch at `offset`, which claims another place."""
+        self.written.append(forged([(varint(0), varint(delta), b"k", b"junk")], base_offset=offset))
+
+    def read(
+        self, ranges: Iterable[OffsetRange], _patience_s: float | None = None
+    ) -> Iterator[tuple[OffsetRange, FetchedBatch]]:
+        (where,) = ranges
+        for data in self.written:
+            batch = DefaultRecordBatch(data)
+            found = FetchedBatch(batch.base_offset, batch.last_offset, 0, batch).between(where.start, where.end)
+            if found is not None:
+                yield where, found
+
+
+def test_a_record_that_claims_an_offset_far_ahead_hides_none_behind_it() -> None:
+    reader = Batches()
+    reader.write(0, 0)
+    reader.write(1, 2**31 - 1)
+    reader.write(2, 0)
+    topic = RoundsTopic("rounds")
+    records, is_full = topic.upcoming(reader, 0, 3)  # type: ignore[arg-type]
+    assert ([record.offset for record in records], is_full) == ([0, 1, 2], False)
+    reader.write(3, 0)
+    records, _ = topic.upcoming(reader, 3, 4)  # type: ignore[arg-type]
+    assert [record.offset for record in records] == [3]

@@ -1,26 +1,33 @@
-"""Several brokers: requests go to the right leader, and a moving coordinator does not look like a deleted group."""
+"""Brokers: requests go to the right leader, who is up and who has gone, and what is not taken from an answer."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.metadata import MetadataResponse
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
-from streaming.probe.clients import Connections
+from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
-from streaming.probe.kafka.requests import GroupRequests, Refused
-from streaming.records import RoundClosed
+from streaming.probe.kafka.brokers import (
+    GONE_MS,
+    OUTDATED_ROUNDS,
+    Host,
+    brokers_after,
+    is_outdated,
+)
+from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
+from streaming.records import Broker, Brokers, RoundClosed
 from tests.pair_of_brokers import Pair
 from tests.probe.witness import Cluster, read_round
-
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("pair"), pytest.mark.turn(3)]
 
 GROUPS = 20
 PREFERRED = 0  # election type on the wire (KIP-460)
@@ -45,6 +52,9 @@ def pair_settings(pair: Pair, unique: str) -> Settings:
     )
 
 
+@pytest.mark.kafka
+@pytest.mark.xdist_group("pair")
+@pytest.mark.turn(3)
 def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings: Settings) -> None:
     topic = f"{cluster.unique}-orders"
     cluster.admin.create_topics({topic: {"assignments": {0: [1, 2], 1: [2, 1], 2: [2, 1]}}}, wait_for_metadata=True)
@@ -65,6 +75,9 @@ def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings:
         assert (seen.partitions, tuple(seen.ends), seen.racks) == (3, (3, 4, 5), (("a", "b"), ("b", "a"), ("b", "a")))
 
 
+@pytest.mark.kafka
+@pytest.mark.xdist_group("pair")
+@pytest.mark.turn(3)
 def test_a_broker_does_not_speak_for_groups_of_another(cluster: Cluster) -> None:
     topic = f"{cluster.unique}-orders"
     cluster.admin.create_topics({topic: {"assignments": {0: [1, 2]}}}, wait_for_metadata=True)
@@ -85,6 +98,9 @@ def _not_leading(log: dict[str, Any], group: str) -> int:
     return 3 - int(leader)
 
 
+@pytest.mark.kafka
+@pytest.mark.xdist_group("pair")
+@pytest.mark.turn(3)
 @pytest.mark.nightly
 def test_a_broker_that_dies_and_comes_back_makes_no_group_look_deleted(
     pair: Pair, cluster: Cluster, pair_settings: Settings
@@ -138,3 +154,129 @@ def assert_brokers_are_told(rounds: list[RoundClosed]) -> None:
 def leaders_of_the_log(cluster: Cluster) -> set[int]:
     [topic] = cluster.admin.describe_topics(["__consumer_offsets"])
     return {partition["leader_id"] for partition in topic["partitions"]}
+
+
+START = 1_767_225_600_000
+ROUND_MS = 10_000
+
+HOSTS = {1: Host("kafka-1", "a"), 2: Host("kafka-2", "b"), 3: Host("kafka-3", None)}
+
+
+class Seen:
+    """Rounds every ten seconds."""
+
+    def __init__(self) -> None:
+        self.now: Brokers | None = None
+        self.time = self.last = START
+
+    def round(
+        self, up: str, *coordinators: tuple[int, int], after_ms: int = ROUND_MS, outdated: int = 0, ahead_ms: int = 0
+    ) -> Brokers:
+        """A round that sees these brokers, and these leaders with their epochs, by a clock that may be ahead."""
+        self.time += after_ms
+        hosts = {int(node): HOSTS[int(node)] for node in up}
+        time = self.time + ahead_ms
+        self.now = brokers_after(self.now, hosts, coordinators, time, self.last, outdated)
+        self.last = time
+        return self.now
+
+
+def test_brokers_of_the_first_round_have_no_beginning() -> None:
+    found = Seen().round("12", (1, 4), (2, 7))
+    assert found == Brokers((Broker(1, "kafka-1", "a"), Broker(2, "kafka-2", "b")), (), ((1, 4), (2, 7)))
+
+
+def test_a_broker_is_gone_since_the_first_round_without_it_and_up_since_the_first_with_it_again() -> None:
+    seen = Seen()
+    seen.round("123")
+    missed = seen.round("13")
+    assert missed.gone == (Broker(2, "kafka-2", "b", since=START + 2 * ROUND_MS),)
+    assert seen.round("13").gone == missed.gone
+    back = seen.round("123")
+    assert back.gone == ()
+    assert back.up[1] == Broker(2, "kafka-2", "b", since=START + 4 * ROUND_MS)
+
+
+def test_a_broker_that_was_taken_out_is_forgotten_after_a_day() -> None:
+    seen = Seen()
+    seen.round("12")
+    seen.round("1")
+    assert [broker.node for broker in seen.round("1", after_ms=GONE_MS - 1).gone] == [2]
+    assert [broker.node for broker in seen.round("1", after_ms=1).gone] == [2]
+    assert seen.round("1").gone == ()
+
+
+@pytest.mark.parametrize("ahead_ms", [GONE_MS, -GONE_MS])
+def test_a_clock_that_is_wrong_for_one_round_lets_nobody_forget_a_broker_that_is_gone_or_a_move(ahead_ms: int) -> None:
+    seen = Seen()
+    seen.round("123", (3, 7))
+    known = seen.round("12", (1, 8))
+    assert [broker.node for broker in known.gone] == [3]
+    for wrong in (ahead_ms, 0, 0):
+        assert seen.round("12", (1, 8), ahead_ms=wrong) == known
+
+
+def test_a_broker_that_went_while_the_clock_was_ahead_is_gone_since_it_was_right_at_the_latest() -> None:
+    seen = Seen()
+    seen.round("123", (3, 7))
+    seen.round("12", (1, 8), ahead_ms=60_000)
+    assert [broker.node for broker in seen.round("12", (1, 8)).gone] == [3]
+    right = seen.round("12", (1, 8))
+    assert [(broker.node, broker.since) for broker in right.gone] == [(3, seen.time)]
+    assert seen.round("12", (1, 8)).gone == right.gone
+
+
+def test_a_broker_that_restarts_between_two_rounds_gives_no_evidence() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    found = seen.round("12", (2, 9))
+    assert (found.gone, found.coordinators) == ((), ((2, 9),))
+
+
+def test_an_answer_that_is_older_than_the_round_before_changes_nothing() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    known = seen.round("1", (1, 8))
+    assert seen.round("12", (2, 7)) == known
+    assert [broker.node for broker in seen.round("1", (1, 8)).gone] == [2]
+
+
+def test_answers_that_stay_older_are_of_another_log() -> None:
+    seen = Seen()
+    known = seen.round("12", (2, 7))
+    for outdated in range(OUTDATED_ROUNDS):
+        assert is_outdated(seen.now, [(1, 0)])
+        assert seen.round("1", (1, 0), outdated=outdated) == known
+    anew = seen.round("1", (1, 0), outdated=OUTDATED_ROUNDS)
+    assert anew == Brokers((Broker(1, "kafka-1", "a"),), (), ((1, 0),))
+    assert not is_outdated(anew, [(1, 0)])
+
+
+def test_without_leader_epochs_brokers_are_told() -> None:
+    seen = Seen()
+    seen.round("12")
+    found = seen.round("1")
+    assert [broker.node for broker in found.gone] == [2]
+
+
+def test_a_hostile_broker_name_is_cut() -> None:
+    (found,) = brokers_after(None, {1: Host("h" * 5_000, "r" * 5_000)}, (), START, -1).up
+    assert (len(found.host), len(found.rack or "")) == (255, 255)
+
+
+@pytest.mark.parametrize("topics", [[], ["__consumer_offsets"]])
+def test_a_broker_that_knows_no_brokers_yet_abandons_the_round(topics: list[str]) -> None:
+    unknown = [
+        MetadataResponse.MetadataResponseTopic(error_code=3, name=name, is_internal=False, partitions=[])
+        for name in topics
+    ]
+    answer = MetadataResponse(brokers=[], cluster_id="id", controller_id=-1, topics=unknown)
+    connections: Any = SimpleNamespace(ask=lambda _, __: [answer])
+
+    with pytest.raises(RoundAbandonedError, match="knows no brokers yet"):
+        MetadataRequests(connections).metadata(topics, Deadline.after(10))
+
+
+def test_requests_are_cut_per_broker() -> None:
+    nodes = {"a": 1, "b": 2, "c": 1, "d": 1}
+    assert list(chunks_by_node(nodes, 2)) == [(1, ["a", "c"]), (1, ["d"]), (2, ["b"])]

@@ -1,11 +1,12 @@
-"""The API over a made lake: the rows of the page's queries, pages, times, errors."""
+"""The API over a made lake: the rows of the page's queries, pages, times, errors; and marks, which it writes."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,8 +17,11 @@ from hypothesis import strategies as st
 
 from assignors.jsonl import assign_line
 from streaming.groups.verdict_inputs import pack_line
-from streaming.serve.api import PREFIX
+from streaming.notes import GROUP, Mute, write_note
+from streaming.serve.api import MARKS, PREFIX
 from streaming.serve.api.listings import LISTINGS, Listing
+from streaming.tables import LakeReader
+from streaming.times import epoch_ms
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.client import Answer
 from tests.serve.conftest import Served
@@ -247,3 +251,106 @@ def test_no_request_fails_the_server(served: Served, path: str, parameters: list
     answer = served.get(f"{path}?{'&'.join(f'{name}={value}' for name, value in parameters)}")
     assert answer.status < 500
     assert time.monotonic() - began < _LONG_S
+
+
+WRITES = {"authorization": "Bearer w-secret", "content-type": "application/json"}
+
+
+@pytest.fixture
+def noted(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
+    lake = MadeLake(tmp_path, [MadeGroup("billing")], rounds=130)
+    noted = serve_over(tmp_path, lake, marks_token="w-secret", token="r-secret")
+    noted.poll()
+    return noted
+
+
+@pytest.fixture(scope="module")
+def unwritten(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Served]) -> Served:
+    """For the tests that write nothing, and see that it is so."""
+    root = tmp_path_factory.mktemp("unwritten")
+    noted = serve_over(
+        root, MadeLake(root, [MadeGroup("billing")], rounds=130), marks_token="w-secret", token="r-secret"
+    )
+    noted.poll()
+    return noted
+
+
+def _post(noted: Served, body: Any, **headers: str) -> Answer:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return noted.get(MARKS, method="POST", headers=WRITES | headers, body=data)
+
+
+@pytest.mark.turn(6)
+def test_a_mark_is_in_the_table_in_the_list_and_on_the_boards(noted: Served, tmp_path: Path) -> None:
+    answer = _post(noted, {"text": f"deploy {HOSTILE[0]}", "group": "billing", "id": "build-17"})
+    assert answer.status == 201
+    assert answer.json()["cluster"] == CLUSTER
+    assert _post(noted, {"text": f"deploy {HOSTILE[0]}", "group": "billing", "id": "build-17"}).status == 201
+    (row,) = LakeReader(tmp_path).rows("SELECT * FROM marks_current")
+    assert (row["mark_id"], row["text"], row["made_by"]) == ("build-17", f"deploy {HOSTILE[0]}", "api")
+    noted.poll()
+    reads = {"authorization": "Bearer r-secret"}
+    (listed,) = noted.get(f"{PREFIX}/marks", headers=reads).json()["items"]
+    assert (listed["mark_id"], listed["group_id"]) == ("build-17", "billing")
+    for path in ("/groups/billing", "/rebalances", "/alerts"):
+        page = noted.get(path, headers=reads).text
+        assert f'data-at="{int(row["mark_time"].timestamp())}"' in page
+        assert HOSTILE[0] not in page
+
+
+@pytest.mark.turn(6)
+def test_mutes_are_listed_until_they_are_over_for_the_last_time(noted: Served, tmp_path: Path) -> None:
+    now, hour, day = epoch_ms(datetime.now(UTC)), 3_600_000, 86_400_000
+    begins = {"over": (-2 * hour, None), "old": (-367 * day, day), "daily": (-365 * day, day), "later": (hour, None)}
+    for name, (begin, repeat) in begins.items():
+        since = now + begin
+        made = Mute(name, CLUSTER, GROUP, "billing", "a test", "ann", since, since + hour, repeat)
+        write_note(str(tmp_path), made, now)
+    noted.poll()
+    listed = noted.get(f"{PREFIX}/mutes", headers={"authorization": "Bearer r-secret"}).json()["items"]
+    assert [row["mute_id"] for row in listed] == ["daily", "later"]
+
+
+@pytest.mark.turn(6)
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"authorization": ""}, 401),
+        ({"authorization": "Bearer r-secret"}, 401),
+        ({"host": "elsewhere.example.org"}, 421),
+    ],
+)
+def test_who_has_no_token_for_marks_writes_nothing(unwritten: Served, headers: dict[str, str], status: int) -> None:
+    assert _post(unwritten, {"text": "deploy"}, **headers).status == status
+    assert LakeReader(unwritten.lake.lake.root).count("marks") == 0
+
+
+@pytest.mark.turn(6)
+def test_the_token_for_marks_reads_nothing(unwritten: Served) -> None:
+    assert unwritten.get("/", headers=WRITES).status == 401
+    assert unwritten.get(f"{PREFIX}/marks", headers=WRITES).status == 401
+
+
+@pytest.mark.turn(6)
+def test_a_server_without_that_token_takes_no_marks(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    noted = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("billing")], rounds=2))
+    answer = _post(noted, {"text": "deploy"})
+    assert (answer.status, "EVENKEEL_SERVE__MARKS_TOKEN" in answer.json()["detail"]) == (403, True)
+    assert noted.get("/health", method="POST").status == 405
+
+
+@pytest.mark.turn(6)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"[]", b"{}", b'{"text": ""}', b'{"text": "a", "more": 1}', b"[" * 8_000,
+        {"text": "x" * 201}, {"text": " "}, {"text": "a", "cluster": "other"}, {"text": "a", "id": "../x"},
+        {"text": "a", "time": "yesterday"}, {"text": "a", "time": "2026-11-25T00:00:00"},
+        {"text": "a", "time": (datetime.now(UTC) - timedelta(days=400)).isoformat()},
+        {"text": "a", "time": (datetime.now(UTC) + timedelta(hours=1)).isoformat()},
+    ],
+)  # fmt: skip
+def test_what_is_no_mark_is_a_problem_and_writes_nothing(unwritten: Served, body: Any) -> None:
+    answer = _post(unwritten, body)
+    assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert LakeReader(unwritten.lake.lake.root).count("marks") == 0

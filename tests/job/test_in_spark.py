@@ -1,21 +1,136 @@
-"""The rows of `batches`: Spark's progress as it is, once a batch, and nothing where no batch ran."""
+"""The job's side of Spark: both writers, workers, state partitions, rows of a batch, and its progress."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import importlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from streaming.config import Writer
+from streaming.groups import GapRow, RoundRow, Rows, encode_rows
+from streaming.job.batch import batch_writer
 from streaming.job.progress import BatchLog, batch_row
-from streaming.tables import ITSELF_TABLES, LakeReader, LakeUnwritableError
+from streaming.job.unpack import rows_by_table
+from streaming.tables import ITSELF_TABLES, LakeReader, LakeUnwritableError, table_named, to_arrow
 from tests.empty_lake import empty_lake
+from tests.job import telling_source
+from tests.job.hostile_rows import hostile_rows
 from tests.job.source.fake_probe import FakeProbe
 from tests.job.source.runs import write_rounds
+from tests.job.telling_source import TellingSource, private_kb_of_this
+
+NAMES = ("lag", "gaps", "rounds")
+ROWS = 16
+"""Rows of each table in a batch, from two keys."""
+
+Write = Callable[..., dict[str, int]]
+
+
+@pytest.fixture
+def write(spark: SparkSession, tmp_path: Path) -> Write:
+    """`write(lake, writer, number, names)`: a batch with rows of some tables; returns the rows written by table."""
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "the-query")
+
+    def write(lake: str, writer: Writer, number: int, names: Sequence[str] = NAMES) -> dict[str, int]:
+        written: dict[str, int] = {}
+        to_lake = batch_writer(empty_lake(tmp_path / lake), lambda _, rows: written.update(rows), writer)
+        to_lake(_batch(spark, number, names), number)
+        return written
+
+    return write
+
+
+def _batch(spark: SparkSession, number: int, names: Sequence[str]) -> DataFrame:
+    packed = []
+    for key in "ab":
+        rows = {name: hostile_rows(table_named(name), f"{number}-{key}") for name in names}
+        packed.append(msgspec.msgpack.encode([rows.get(name, []) for name in Rows.__struct_fields__]))
+    return spark.createDataFrame(pa.table({"rows": pa.array(packed, pa.binary())})).repartition(2)
+
+
+def _rows(lake: Path, table: str) -> Counter[str]:
+    """All rows as texts, which show NULL, NaN and each digit."""
+    return Counter(repr(list(row.items())) for row in LakeReader(lake).rows(f"SELECT * FROM {table}"))
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("recorded")
+@pytest.mark.turn(6)
+def test_executors_write_the_rows_that_the_driver_writes_whatever_is_in_them_and_once(
+    write: Write, tmp_path: Path
+) -> None:
+    by_driver, by_executors = write("driver", "delta-rs", 1), write("executors", "spark", 1)
+    assert by_driver == by_executors == dict.fromkeys(NAMES, ROWS)
+    for name in NAMES:
+        assert _rows(tmp_path / "executors", name) == _rows(tmp_path / "driver", name)
+    assert write("executors", "spark", 1) == dict.fromkeys(NAMES, 0)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("recorded")
+@pytest.mark.turn(6)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("first", "second"), [("delta-rs", "spark"), ("spark", "delta-rs")])
+def test_a_batch_that_one_writer_has_begun_is_completed_by_the_other(
+    write: Write, first: Writer, second: Writer
+) -> None:
+    write("lake", first, 0, NAMES[:1])
+    assert write("lake", second, 0) == {"lag": 0, "gaps": ROWS, "rounds": ROWS}
+
+
+_OBJECTS_OF_THE_OPERATOR = 10_000
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+def test_what_a_worker_has_imported_is_kept_from_its_collector_and_that_of_no_other_process(
+    spark: SparkSession,
+) -> None:
+    def frozen(batches: Iterator[Any]) -> Iterator[Any]:
+        importlib.import_module("streaming.job.operator")
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"objects": [gc.get_freeze_count()]})
+
+    before = gc.get_freeze_count()
+    importlib.import_module("streaming.job.operator")
+    [(objects,)] = spark.range(1).coalesce(1).mapInArrow(frozen, "objects long").collect()
+    assert objects > _OBJECTS_OF_THE_OPERATOR
+    assert gc.get_freeze_count() <= before
+
+
+@pytest.mark.spark
+def test_what_plans_a_query_and_its_workers_share_what_they_use_with_the_process_that_forked_them(
+    spark: SparkSession,
+) -> None:
+    # Spark's processes cannot import the tests.
+    cloudpickle.register_pickle_by_value(telling_source)
+
+    def known(batches: Iterator[Any]) -> Iterator[Any]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"modules": [[*sys.modules]], "private_kb": [private_kb_of_this()]})
+
+    rows = spark.range(1).coalesce(1).mapInArrow(known, "modules array<string>, private_kb long").collect()
+    spark.dataSource.register(TellingSource)
+    query = spark.readStream.format("telling").load().writeStream.format("noop").trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    told = json.loads(query.lastProgress["sources"][0]["endOffset"])
+    # They are 90 MB.
+    for modules, private_kb in [*rows, (told["modules"], told["private_kb"])]:
+        assert {"streaming.job.operator", "streaming.job.source.planner", "kafka", "pandas"} <= {*modules}
+        assert private_kb < 45_000
+
 
 # As Spark 4.2.0 has reported a batch of our query, without what we do not read.
 PROGRESS: dict[str, Any] = {
@@ -175,3 +290,30 @@ def test_progress_in_another_form_ends_nothing_and_is_told_once(
         log.follow(query)  # type: ignore[arg-type]
     [told] = caplog.messages
     assert told.startswith("the progress of a batch could not be read: ")
+
+
+def gap(number: int) -> GapRow:
+    return GapRow("c", "log", "t", number, 2, 3, None, None, "gone")
+
+
+ROUND = RoundRow("c", None, 1, 1_000, 0, 1_001, 10_000, "p", 3, 4, 5, 0, 6, 0, 1, 10_080)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 1_000])
+def test_rows_come_in_their_order_however_many_are_unpacked_at_once(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("streaming.job.unpack._UNPACKED", at_once)
+    parts = [[gap(1), gap(2)], [gap(3)], [], [gap(4), gap(5), gap(6)]]
+    packed = [encode_rows(Rows(gaps=part)) for part in parts] + [encode_rows(Rows(rounds=[ROUND]))]
+
+    tables = rows_by_table(packed)
+
+    assert set(tables) == {"gaps", "rounds"}
+    assert tables["gaps"]["partition"].to_pylist() == [1, 2, 3, 4, 5, 6]
+    plain = [[getattr(gap(n), name) for name in GapRow.__struct_fields__] for n in range(1, 7)]
+    assert tables["gaps"].equals(to_arrow(table_named("gaps"), plain))
+
+
+def test_no_rows_are_no_tables() -> None:
+    assert rows_by_table([encode_rows(Rows())]) == rows_by_table([]) == {}
