@@ -54,7 +54,7 @@ def test_a_token_is_used_again_for_four_fifths_of_its_life(
     now = [1000.0]
     monkeypatch.setattr(logins.time, "monotonic", lambda: now[0])
     first = _login(config)
-    endpoint.answer = lambda: {"access_token": "t2", "expires_in": 100}
+    endpoint.reply = lambda: {"access_token": "t2", "expires_in": 100}
     now[0] += 79
     assert _login(config) == first
     now[0] += 2
@@ -64,7 +64,7 @@ def test_a_token_is_used_again_for_four_fifths_of_its_life(
 def test_a_secret_that_changed_is_read_with_the_next_token(
     config: dict[str, Any], endpoint: TokenEndpoint, tmp_path: Path
 ) -> None:
-    endpoint.answer = lambda: {"access_token": "t1"}  # without a life, so that it is asked for at each login
+    endpoint.reply = lambda: {"access_token": "t1"}  # without a life, so that it is asked for at each login
     endpoint.secret = "another"
     with pytest.raises(SaslAuthenticationFailedError, match="HTTP 401") as refused:
         _login(config)
@@ -77,7 +77,7 @@ def test_a_secret_that_changed_is_read_with_the_next_token(
 def test_an_answer_without_a_token_is_a_failed_login(
     config: dict[str, Any], endpoint: TokenEndpoint, answer: Any
 ) -> None:
-    endpoint.answer = lambda: answer
+    endpoint.reply = lambda: answer
     with pytest.raises(SaslAuthenticationFailedError, match="gave no token to the client 'me'"):
         _login(config)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from streaming.config import AlertSettings, JobSettings, Owner, ServeSettings, S
 from streaming.process.lease import ALERTER, TTL_S, Lease, LeaseObjects
 from streaming.tables import LakeReader
 from tests.alerts.build import INTERVAL, START, Notebook, Writer, rules, time_of
+from tests.patience import until
 
 
 class Watched:
@@ -152,12 +152,7 @@ class Living:
         self.wall_ms = self.wall_ms if wall_ms is None else wall_ms
         assert self.alerter is not None
         self.alerter.poll()
-        until = time.monotonic() + 60
-        while not self.alerter.idle:
-            assert time.monotonic() < until, "something is neither sent nor held back"
-            self.alerter.poll()
-            self.alerter.wake.wait(0.01)
-            self.alerter.wake.clear()
+        until_idle(self.alerter)
         self.alerter.poll()
 
     def deliveries(self, target: str, *columns: str) -> list[tuple[Any, ...]]:
@@ -167,6 +162,11 @@ class Living:
             [target],
         )
         return [tuple(row[column] for column in columns) for row in rows]
+
+
+def until_idle(alerter: Alerter) -> None:
+    """Poll until nothing is left that may be sent."""
+    until(lambda: alerter.idle, alerter.poll, pause_s=0.01, told="something is neither sent nor held back")
 
 
 def drifted(*groups: str, verdict: str = "drifted") -> list[dict[str, Any]]:

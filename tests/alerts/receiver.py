@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
+
+from tests.loopback import Asked, Loopback
 
 __all__ = ["Receiver"]
 
 
-class Receiver:
+class Receiver(Loopback):
     """Receives JSON messages; a context manager.
 
     Attributes:
@@ -21,38 +22,19 @@ class Receiver:
     """
 
     def __init__(self, *codes: int) -> None:
+        super().__init__()
         self.messages: list[dict[str, Any]] = []
         self.arrived = threading.Semaphore(0)
         self.codes = list(codes)
         self.answers = threading.Event()
         self.answers.set()
-        receiver = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.messages.append(json.loads(body))
-                code = receiver.codes.pop(0) if receiver.codes else 200
-                receiver.arrived.release()
-                receiver.answers.wait(60)
-                try:
-                    self.send_response(code)
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                except OSError:
-                    pass  # the alerter did not wait, or was killed
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        return self._server.server_port
+    def answer(self, asked: Asked) -> tuple[int, bytes]:
+        self.messages.append(json.loads(asked.body))
+        code = self.codes.pop(0) if self.codes else 200
+        self.arrived.release()
+        self.answers.wait(60)
+        return code, b""
 
     @property
     def url(self) -> str:
@@ -68,11 +50,6 @@ class Receiver:
         """State and group of each message."""
         return [(m["state"], m.get("group_id", "")) for m in self.messages]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.answers.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__exit__()

@@ -8,12 +8,13 @@ import socketserver
 import threading
 from dataclasses import dataclass
 from email.message import Message as Mail
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
+
+from tests.loopback import Asked, Loopback
 
 __all__ = ["MailServer", "Request", "Services"]
 
@@ -52,7 +53,7 @@ class Request:
         return {name: values[0] for name, values in parse_qs(self.body.decode()).items()}
 
 
-class Services:
+class Services(Loopback):
     """Receives all HTTP(S) requests to any host; a context manager.
 
     Attributes:
@@ -61,58 +62,34 @@ class Services:
     """
 
     def __init__(self, *codes: int) -> None:
+        super().__init__()
         self.requests: list[Request] = []
         self.codes = list(codes)
         self._patch = pytest.MonkeyPatch()
-        services = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                host, path = self.headers["X-Host"], urlsplit(self.path).path
-                if body:
-                    services.requests.append(Request(host, path, body))
-                code = services.codes.pop(0) if body and services.codes else 200
-                said = next((said for start, said in _ANSWERS.items() if path.startswith(start)), b"{}")
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
-
-            def do_GET(self) -> None:
-                self.answer()
-
-            def do_POST(self) -> None:
-                self.answer()
-
-            def do_PUT(self) -> None:
-                self.answer()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+    def answer(self, asked: Asked) -> tuple[int, bytes]:
+        host, path = str(asked.headers["X-Host"]), urlsplit(asked.path).path
+        if asked.body:
+            self.requests.append(Request(host, path, asked.body))
+        code = self.codes.pop(0) if asked.body and self.codes else 200
+        return code, next((said for start, said in _ANSWERS.items() if path.startswith(start)), b"{}")
 
     def __enter__(self) -> Self:
-        self._thread.start()
         sent = requests.adapters.HTTPAdapter.send
 
         # Replaced is the last step of `requests` before the network: plug-ins, URLs and bodies are the real ones.
         def to_us(adapter: Any, request: requests.PreparedRequest, **named: Any) -> requests.Response:
             asked = urlsplit(request.url or "")
             request.headers["X-Host"] = str(asked.netloc)
-            request.url = f"http://127.0.0.1:{self._server.server_port}{asked.path}?{asked.query}"
+            request.url = f"http://127.0.0.1:{self.port}{asked.path}?{asked.query}"
             return sent(adapter, request, **{**named, "proxies": {}})
 
         self._patch.setattr(requests.adapters.HTTPAdapter, "send", to_us)
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
         self._patch.undo()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__exit__()
 
 
 class MailServer:

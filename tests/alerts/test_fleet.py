@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,9 @@ from streaming.catalog import WatchedCluster, record_fleet
 from streaming.config import load_fleet
 from tests.alerts.build import DRIFT, Writer
 from tests.alerts.living import drifted
+from tests.patience import until
 
 _PATIENCE_S = 60
-
-
-def _until(done: Callable[[], object], what: str) -> None:
-    until = time.monotonic() + _PATIENCE_S
-    while not done():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
 
 
 class Mailbox:
@@ -88,7 +81,7 @@ class Deployment:
         self._next[cluster] += 1
 
     def hears(self, *message: str | None) -> None:
-        _until(lambda: message in self.mail.told, f"{message} is sent, beside {self.mail.told}")
+        until(lambda: message in self.mail.told, told=f"{message} is sent, beside {self.mail.told}")
 
     def states(self, cluster: str) -> list[tuple[str, str]]:
         """State and group of a cluster's transitions."""
@@ -142,7 +135,7 @@ def test_a_cluster_that_floods_a_target_delays_no_alert_of_another(deploy: Calla
     deployed = deploy("a", "b")
     deployed.mail.stuck = {"a"}
     deployed.round("a", *(f"g{number}" for number in range(300)))
-    _until(lambda: len(deployed.states("a")) == 300, "the flood is decided")
+    until(lambda: len(deployed.states("a")) == 300, told="the flood is decided")
     deployed.round("b", "orders")
     deployed.hears("b", "firing", "orders")
     assert deployed.mail.told == [("b", "firing", "orders")], "nothing of the flood has got through yet"
@@ -172,7 +165,7 @@ def test_what_fires_of_a_cluster_that_is_removed_is_gone_and_nothing_of_it_fires
     deployed.write_file("a")
     deployed.alerters.poll()
     deployed.hears("b", "gone", "orders")
-    _until(lambda: not deployed.alerters._closed["b"]._thread.is_alive(), "the work for it ends")
+    until(lambda: not deployed.alerters._closed["b"]._thread.is_alive(), told="the work for it ends")
     deployed.round("b", "payments")
     deployed.round("a", "payments")
     deployed.hears("a", "firing", "payments")
@@ -254,7 +247,7 @@ def test_a_route_by_cluster_parts_the_alerts_of_two(deploy: Callable[..., Deploy
     deployed.alerters = AlerterFleet(load_fleet())
     deployed.alerters.start()
     deployed.round("b", "orders")
-    _until(lambda: deployed.states("b") == [("firing", "orders")], "it is decided")
+    until(lambda: deployed.states("b") == [("firing", "orders")], told="it is decided")
     deployed.round("a", "orders")
     deployed.hears("a", "firing", "orders")
     assert deployed.mail.told == [("a", "firing", "orders")]

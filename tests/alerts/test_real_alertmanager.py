@@ -9,9 +9,8 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from streaming.alerts.delivery.alertmanager import WATCHDOG, AlertmanagerTarget
 from streaming.demo.ports import free_port
 from tests.alerts.build import BEHIND, DRIFT, SILENCE
 from tests.alerts.living import Living, drifted
+from tests.loopback import Asked, Loopback
+from tests.patience import until
 
 pytestmark = pytest.mark.soak
 
@@ -50,20 +51,23 @@ receivers:
 """
 
 
-class Hooks:
+class Hooks(Loopback):
     """What Alertmanager sends to its receivers: path, and status and group of each alert."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.came = threading.Condition()
         self.told: list[tuple[str, str, list[tuple[str, str, str]]]] = []
 
-    def take(self, path: str, body: dict[str, Any]) -> None:
+    def answer(self, asked: Asked) -> tuple[int, bytes]:
+        body = json.loads(asked.body)
         alerts = sorted(
             (one["status"], one["labels"]["alertname"], one["labels"].get("group", "")) for one in body["alerts"]
         )
         with self.came:
-            self.told.append((path, body["status"], alerts))
+            self.told.append((asked.path, body["status"], alerts))
             self.came.notify_all()
+        return 200, b""
 
     def wait_for(self, done: Callable[[], bool]) -> None:
         with self.came:
@@ -71,29 +75,6 @@ class Hooks:
 
     def of(self, path: str) -> list[tuple[str, list[tuple[str, str, str]]]]:
         return [(status, alerts) for at, status, alerts in self.told if at == path]
-
-
-@contextmanager
-def _hooks() -> Iterator[tuple[int, Hooks]]:
-    hooks = Hooks()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            hooks.take(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield server.server_port, hooks
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 class Manager:
@@ -118,10 +99,7 @@ class Manager:
         }
 
     def await_active(self, done: Callable[[set[tuple[str, str, str]]], bool]) -> None:
-        until = time.monotonic() + 60
-        while not done(found := self.active()):
-            assert time.monotonic() < until, found
-            time.sleep(0.2)
+        until(lambda: done(self.active()), pause_s=0.2, told=lambda: str(self.active()))
 
 
 @pytest.fixture
@@ -136,8 +114,8 @@ def program() -> str:
 @pytest.fixture
 def manager(program: str, tmp_path: Path) -> Iterator[tuple[Manager, Hooks]]:
     port = free_port()
-    with _hooks() as (hook, hooks):
-        (tmp_path / "alertmanager.yml").write_text(_CONFIG.format(port=hook))
+    with Hooks() as hooks:
+        (tmp_path / "alertmanager.yml").write_text(_CONFIG.format(port=hooks.port))
         command = [
             program,
             f"--config.file={tmp_path / 'alertmanager.yml'}",
@@ -149,14 +127,13 @@ def manager(program: str, tmp_path: Path) -> Iterator[tuple[Manager, Hooks]]:
             running = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             found = Manager(port)
-            until = time.monotonic() + 60
-            while True:
-                try:
-                    found.ask("status")
-                    break
-                except OSError:
-                    assert time.monotonic() < until, (tmp_path / "alertmanager.log").read_text()
-                    time.sleep(0.1)
+
+            def answers() -> bool:
+                with suppress(OSError):
+                    return bool(found.ask("status"))
+                return False
+
+            until(answers, told=(tmp_path / "alertmanager.log").read_text)
             yield found, hooks
         finally:
             running.terminate()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from streaming.alerts import Alerter
 from streaming.process import LeaseLostError
 from streaming.process.lease import TTL_S
 from tests.alerts.build import DRIFT, UNEVEN, Writer, time_of
-from tests.alerts.living import Living, drifted, lease_elsewhere
+from tests.alerts.living import Living, drifted, lease_elsewhere, until_idle
 
 pytestmark = pytest.mark.turn(3)
 
@@ -28,14 +27,9 @@ class Other:
         self.alerter.__enter__()
 
     def poll(self) -> None:
-        until = time.monotonic() + 60
         for _ in range(3):
             self.alerter.poll()
-            while not self.alerter.idle:
-                assert time.monotonic() < until
-                self.alerter.wake.wait(0.01)
-                self.alerter.wake.clear()
-                self.alerter.poll()
+            until_idle(self.alerter)
 
     def stop(self) -> None:
         self.alerter.__exit__(None, None, None)

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from streaming.alerts import Alerter
 from streaming.tables import LakeUnreadableError, append_once
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, UNEVEN, Writer, time_of
-from tests.alerts.living import Watched
+from tests.alerts.living import Watched, until_idle
 
 pytestmark = pytest.mark.turn(3)
 
@@ -109,7 +108,7 @@ def test_a_broker_whose_clock_is_an_hour_behind_for_good_is_told_of_all_the_same
         for number in range(9):
             watched.round(number)
         watched.round(9, drift=_drifted("a"))
-        _until(lambda: alerter.idle, alerter)
+        until_idle(alerter)
     assert watched.sent == ["a drifted"]
 
 
@@ -186,14 +185,14 @@ def test_what_cannot_be_written_is_delivered_once_all_the_same_and_written_later
             assert watched.round(1, drift=_drifted("a")) == [("drift", "a", "firing")]
             for number in range(2, 5):
                 assert watched.round(number) == []
-            _until(lambda: alerter.idle, alerter)
+            until_idle(alerter)
         assert watched.sent == ["a drifted"]
         assert watched.writer.transitions() == []
         assert watched.round(9) == []
         (row,) = watched.writer.transitions()
         assert (row["round"], row["round_time"].timestamp() * 1000) == (1, time_of(1))
         watched.round(10, drift=[{"group_id": "a", "verdict": "identical", "decision": 2}])
-        _until(lambda: alerter.idle, alerter)
+        until_idle(alerter)
     assert [line.split(":")[0] for line in watched.sent] == ["a drifted", "No longer true"]
 
 
@@ -218,7 +217,7 @@ def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fa
             table.setattr(alerter._judge._feed, "poll", lost)
             watched.after(1)
         watched.after(1)
-        _until(lambda: alerter.idle, alerter)
+        until_idle(alerter)
     assert watched.sent == ["a drifted"]
     assert [row["state"] for row in watched.writer.transitions()] == ["firing"]
 
@@ -278,13 +277,3 @@ def _break_newest(table: Path) -> Path:
     shutil.copy(newest, newest.with_suffix(".whole"))
     newest.write_bytes(newest.read_bytes()[:20])
     return newest
-
-
-def _until(done: Any, alerter: Alerter) -> None:
-    for _ in range(600):
-        if done():
-            return
-        alerter.wake.wait(0.1)
-        alerter.wake.clear()
-        alerter.poll()
-    pytest.fail("still waiting")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -36,6 +36,7 @@ from streaming.records import RoundClosed, RoundOpened
 from streaming.tables import LakeReader
 from tests.alerts.receiver import Receiver
 from tests.e2e.lakes import contents, differences
+from tests.patience import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]
 
@@ -79,13 +80,6 @@ class Programs:
                 one.wait(120)
             except subprocess.TimeoutExpired:
                 one.kill()
-
-
-def _until(done: Callable[[], bool], what: str, seconds: float = 240) -> None:
-    until = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < until, what
-        time.sleep(0.5)
 
 
 def _json(port: int, path: str) -> Any:
@@ -146,13 +140,23 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 for port in ports
             ]
             with _members(broker.bootstrap):
-                _until(lambda: len(receiver.messages) == 1, "the alert is delivered")
+                until(lambda: len(receiver.messages) == 1, seconds=240, pause_s=0.5, told="the alert is delivered")
                 # The update: a second of each for a while.
                 second_probe = programs.start("second-probe", "streaming.probe")
-                _until(lambda: "Standing by" in programs.said("second-probe"), "the second probe stands by")
+                until(
+                    lambda: "Standing by" in programs.said("second-probe"),
+                    seconds=240,
+                    pause_s=0.5,
+                    told="the second probe stands by",
+                )
                 second_job = programs.start("second-job", "streaming.job")
                 second = programs.start("second", "tests.alerts.elsewhere", "b", "60")
-                _until(lambda: "Standing by" in programs.said("second"), "the second alerter stands by")
+                until(
+                    lambda: "Standing by" in programs.said("second"),
+                    seconds=240,
+                    pause_s=0.5,
+                    told="the second alerter stands by",
+                )
                 assert second_job.wait(120) == 2, programs.said("second-job")
                 assert "Another job for the cluster 'c'" in programs.said("second-job")
                 answers = [_same_round(ports, "/api/v1/groups"), _same_round(ports, "/api/v1/alerts")]
@@ -164,10 +168,10 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 probe.send_signal(signal.SIGTERM)
                 assert probe.wait(120) == 0
                 taken_over = _newest(lake)
-                _until(lambda: _newest(lake) > taken_over, "rounds go on")
+                until(lambda: _newest(lake) > taken_over, seconds=240, pause_s=0.5, told="rounds go on")
                 first.send_signal(signal.SIGTERM)
                 assert first.wait(120) == 0
-            _until(lambda: len(receiver.messages) == 2, "its end is delivered")
+            until(lambda: len(receiver.messages) == 2, seconds=240, pause_s=0.5, told="its end is delivered")
             assert all(one == other for one, other in answers)
             assert second.poll() is None
             assert job.poll() is None
@@ -213,7 +217,7 @@ def _same_round(ports: tuple[int, int], path: str) -> tuple[Any, Any]:
         found.append((one["items"], other["items"]))
         return True
 
-    _until(same, f"both servers show the same round at {path}")
+    until(same, seconds=240, pause_s=0.5, told=f"both servers show the same round at {path}")
     return found[0]
 
 
@@ -242,7 +246,7 @@ def _same_page(ports: tuple[int, int], address: str) -> None:
         return one == other and b"Older rows are being read" not in one
 
     try:
-        _until(same, f"both servers make the same page at {address}")
+        until(same, seconds=240, pause_s=0.5, told=f"both servers make the same page at {address}")
     except AssertionError:
         for line in unified_diff(*(page(port).decode().splitlines() for port in ports), n=0, lineterm=""):
             print(line)

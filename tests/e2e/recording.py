@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.process import GuardedProcess
 from tests.e2e.journal import Place, Played
 from tests.java_tools import GroupOffset, describe_all_groups
+from tests.patience import until
 
 _ROUND_S = 90.0
 """A round comes every two seconds; a machine that starts JVMs at the same time needs many times that."""
@@ -269,7 +269,12 @@ def record(
         while time.monotonic() < began + seconds:
             brackets.append(_bracket(admin, watch))
         os.kill(traffic.pid, signal.SIGUSR1)
-        _wait_until(lambda: bool(Played(folder / "journal.jsonl").lines("quiet")), "the stories go quiet")
+        until(
+            lambda: bool(Played(folder / "journal.jsonl").lines("quiet")),
+            seconds=_PATIENCE_S,
+            pause_s=0.2,
+            told="the stories go quiet",
+        )
         quiet = watch.wait_for_closed(watch.end(), 2)
         witnessed = (read_now(admin), tuple(describe_all_groups(bootstrap)), tuple(owners(admin)))
         groups = frozenset(group_ids(admin))
@@ -278,7 +283,7 @@ def record(
         code = traffic.wait(_PATIENCE_S)
         assert code == 0, f"the stories failed: {traffic.log.read_text('utf-8')[-2000:]}"
         _remove_static_members(admin, groups)
-        _wait_until(lambda: not owners(admin), "all members have left")
+        until(lambda: not owners(admin), seconds=_PATIENCE_S, pause_s=0.2, told="all members have left")
         watch.wait_for_closed(watch.end(), 2)
         probe.terminate()
         assert probe.wait(_PATIENCE_S) == 0, f"the probe failed: {probe.last_line()}"
@@ -306,11 +311,3 @@ def _remove_static_members(admin: KafkaAdminClient, groups: frozenset[str]) -> N
 def _start(log: Path, module: str, *arguments: str, environment: dict[str, str] | None = None) -> GuardedProcess:
     setting = [f"{name}={value}" for name, value in (environment or {}).items()]
     return GuardedProcess(["env", *setting, sys.executable, "-m", module, *arguments], log=log, cwd=_ROOT)
-
-
-def _wait_until(happened: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while not happened():
-        if time.monotonic() > deadline:
-            raise subprocess.TimeoutExpired(what, _PATIENCE_S)
-        time.sleep(0.2)

@@ -26,6 +26,7 @@ from tests.e2e.conftest import UNDISTURBED_ROUNDS, Recorded
 from tests.e2e.lakes import contents, differences, without_rebuilds
 from tests.e2e.recording import environment_of, settings_for
 from tests.e2e.standalone import StandaloneCluster, kill_tree, python_without_evenkeel
+from tests.patience import until
 from tests.short_lived import SHORT_LIVED
 
 _PATIENCE_S = 600.0
@@ -155,12 +156,13 @@ def _driver(submitted: GuardedProcess) -> int:
 
 
 def _await(condition: Callable[[], bool], submitted: GuardedProcess, output: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    pause = threading.Event()
-    while not condition():
-        assert submitted.poll() is None, output.read_text("utf-8", "replace")[-5000:]
-        assert time.monotonic() < deadline, output.read_text("utf-8", "replace")[-5000:]
-        pause.wait(0.05)
+    def runs() -> None:
+        assert submitted.poll() is None, told()
+
+    def told() -> str:
+        return output.read_text("utf-8", "replace")[-5000:]
+
+    until(condition, runs, seconds=_PATIENCE_S, told=told)
 
 
 _GROUPS = 3_000

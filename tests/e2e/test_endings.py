@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from streaming.process import GuardedProcess
 from tests.e2e.conftest import Recorded, in_this_session
 from tests.e2e.lakes import contents, differences, without_rebuilds
 from tests.e2e.recording import environment_of, settings_for
-from tests.patience import unless_too_busy
+from tests.patience import unless_too_busy, until
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,14 +48,6 @@ def start(recorded: Recorded, tmp_path: Path) -> Start:
         return GuardedProcess(command, log=tmp_path / "job.log", cwd=_ROOT)
 
     return start
-
-
-def _wait_for(log: Path, text: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while text not in log.read_text("utf-8"):
-        if time.monotonic() > deadline:
-            raise subprocess.TimeoutExpired(text, _PATIENCE_S)
-        time.sleep(0.1)
 
 
 @pytest.mark.kafka
@@ -87,7 +78,7 @@ def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(
 @pytest.mark.nightly
 def test_a_job_that_is_asked_to_stop_in_a_catch_up_ends_after_the_batch_in_progress(start: Start) -> None:
     job = start("-m", "streaming.job")
-    _wait_for(job.log, "batch 0:")
+    until(lambda: "batch 0:" in job.log.read_text("utf-8"), seconds=_PATIENCE_S, pause_s=0.1)
     job.terminate()
     assert job.wait(_PATIENCE_S) == 0
     log = job.log.read_text("utf-8")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from streaming.job.health import JobHealth
 from streaming.job.run import JvmGoneError, QueryEndedError
 from streaming.process import JOB, only_one
 from streaming.tables import LakeReader
+from tests.patience import until
 
 _PATIENCE_S = 60.0
 
@@ -186,7 +186,7 @@ def test_a_cluster_whose_job_runs_already_waits_and_the_others_run(
 ) -> None:
     with only_one(JOB, str(tmp_path / "lake"), "held"), _running(file("held", "free")) as ended:
         assert queries.next() == "free"
-        assert _comes(lambda: "cluster held: Another job for the cluster" in caplog.text)
+        until(lambda: "cluster held: Another job for the cluster" in caplog.text)
         assert ended.empty()
 
 
@@ -205,13 +205,6 @@ def test_an_added_cluster_whose_secret_sparks_workers_cannot_have_is_refused_alo
 def test_what_is_one_clusters_own_is_refused_for_several(file: Callable[..., FleetFile]) -> None:
     with pytest.raises(EvenkeelError, match=r"are for one cluster: choose it with --cluster"):
         Fleet(file("a", "b"), Start(rebuild_state=True))
-
-
-def _comes(is_so: Callable[[], bool]) -> bool:
-    end = time.monotonic() + _PATIENCE_S
-    while not is_so() and time.monotonic() < end:
-        time.sleep(0.05)
-    return is_so()
 
 
 def _states(lake: Path) -> dict[str, tuple[str, str | None]]:
@@ -234,7 +227,7 @@ def test_which_clusters_are_watched_is_recorded_and_a_new_name_of_one_needs_a_wo
     record_fleet(str(lake), [WatchedCluster("orders", "A"), WatchedCluster("payments", "B")], ["orders", "payments"])
     with _running(file("orders-eu", "payments")):
         assert queries.next() == "payments"
-        assert _comes(lambda: _states(lake)["orders"] == ("closed", None))
+        until(lambda: _states(lake)["orders"] == ("closed", None))
     assert (
         'orders-eu (A) is called orders in the lake: give it its old name, or say renamed_from = "orders"'
         in caplog.text
@@ -242,7 +235,7 @@ def test_which_clusters_are_watched_is_recorded_and_a_new_name_of_one_needs_a_wo
     assert "orders-eu" not in _states(lake)
     with _running(file("payments", "orders-eu", more='renamed_from = "orders"\n')):
         assert sorted(queries.next() for _ in range(2)) == ["orders-eu", "payments"]
-        assert _comes(lambda: _states(lake).get("orders-eu") == ("watched", "orders"))
+        until(lambda: _states(lake).get("orders-eu") == ("watched", "orders"))
 
 
 def test_the_job_says_which_cluster_fails_and_is_ready_all_the_same(

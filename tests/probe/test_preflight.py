@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from streaming.job.source.connection import kept_readers
 from streaming.probe import Probe, check, inspect
 from streaming.probe.kafka.holds import HELD_ROUNDS
 from tests.java_tools import run_java
+from tests.patience import until
 from tests.probe.secured import PASSWORD, RIGHTS, Secured
 from tests.probe.witness import Cluster
 
@@ -63,9 +63,7 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
         place = TopicPartition(topic, partition)
         consumer.assign([place])
         consumer.seek_to_beginning(place)
-        deadline = time.monotonic() + 90
-        while not consumer.poll(timeout_ms=200):
-            assert time.monotonic() < deadline, topic
+        until(lambda: consumer.poll(timeout_ms=200), told=topic)
     consumer.close()
 
 

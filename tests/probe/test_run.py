@@ -24,6 +24,7 @@ from streaming.probe import Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.run import _Beat
 from streaming.records import RoundClosed, RoundOpened
+from tests.patience import until
 from tests.probe.witness import Cluster, MakeSettings, rounds_of
 
 pytestmark = pytest.mark.turn(2)
@@ -145,13 +146,13 @@ def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settin
         text=True,
     )
     try:
-        deadline = time.monotonic() + 60
-        while settings.probe.rounds_topic not in cluster.admin.list_topics():
-            assert time.monotonic() < deadline
+
+        def closed() -> bool:
             assert process.poll() is None
-        while sum(isinstance(record, RoundClosed) for _, record in rounds_of(settings)) < 2:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
+            there = settings.probe.rounds_topic in cluster.admin.list_topics()
+            return there and sum(isinstance(record, RoundClosed) for _, record in rounds_of(settings)) >= 2
+
+        until(closed, seconds=60)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=30) as answer:
             assert json.load(answer)["ready"]
         process.send_signal(signal.SIGTERM)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from streaming.process import GuardedProcess, Program, Programs
+from tests.patience import until
 
 __all__ = ["PARENT", "REST_S", "WAITS", "Kept", "program_of", "until"]
 
@@ -25,14 +23,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 Path(sys.argv[1]).write_text(str(child.pid))
 time.sleep(600)
 """
-
-
-def until(true: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    pause = threading.Event()
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        pause.wait(0.05)
 
 
 def program_of(name: str, code: str, *arguments: str, grace_s: float = 5) -> Program:

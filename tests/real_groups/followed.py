@@ -5,7 +5,6 @@ States and payloads are packed and unpacked in between, like in the job.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -22,11 +21,9 @@ from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
 from streaming.probe import Probe, RoundAbandonedError
 from streaming.records import group_key
+from tests.patience import until
 
 __all__ = ["Followed", "until"]
-
-_PATIENCE_S = 90.0
-"""Limit for steps that take seconds on an idle machine."""
 
 
 class Followed:
@@ -136,12 +133,3 @@ class Followed:
 
     def _of(self, group: str) -> Rows:
         return self.rows[group_key(group)]
-
-
-def until(done: Callable[[], object], *turn: Callable[[], object]) -> None:
-    """Take turns until the condition holds."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        for one in turn:
-            one()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -11,6 +10,7 @@ from typing import Self
 from streaming.jars import classpath
 from streaming.rocketmq import Client, Frame, Question, Request, answers
 from tests.oracle import java_classes
+from tests.patience import until
 
 __all__ = ["JavaMembers"]
 
@@ -74,11 +74,9 @@ class JavaMembers:
 
     def until_all_hold(self, topic: str, queues: int) -> None:
         """Return when together they hold so many queues of a topic, as they say themselves."""
-        deadline = time.monotonic() + _LIMIT_S
         with Client() as client:
-            while (held := self._held(client, topic)) != queues:
-                assert time.monotonic() < deadline, f"{held} of {queues} queues are held"
-                time.sleep(0.2)
+            told = f"not all of {queues} queues are held"
+            until(lambda: self._held(client, topic) == queues, pause_s=0.2, told=told)
 
     def _held(self, client: Client, topic: str) -> int:
         [info] = client.ask([Question(self._name_servers[0], Request.GET_BROKER_CLUSTER_INFO)], 5)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from tests.alerts.build import DRIFT, Writer
 from tests.alerts.living import drifted, lease_elsewhere
 from tests.alerts.receiver import Receiver
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
+from tests.patience import until
 from tests.serve.running import EVENKEEL, get, pause, running
 
 pytestmark = pytest.mark.turn(6)
@@ -73,13 +73,6 @@ def _given(folder: Path, writer: Writer) -> dict[str, str]:
     }
 
 
-def _until(done: Callable[[], bool], seconds: float, what: str) -> None:
-    until = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < until, what
-        time.sleep(0.1)
-
-
 def test_the_server_delivers_alerts(tmp_path: Path) -> None:
     writer = Writer(tmp_path)
     writer.write(0, {})
@@ -104,11 +97,15 @@ def test_page_queries_that_hang_and_take_all_they_can_delay_no_alert(tmp_path: P
     try:
         assert hogged.stdout is not None
         assert hogged.stdout.readline() == b"hogged\n"
-        _until(lambda: Path(writer.root, "alerts").is_dir(), 60, "the alerter begins")
+        until(lambda: Path(writer.root, "alerts").is_dir(), told="the alerter begins")
         time.sleep(3)
         for number in range(1, 4):
             writer.write(number, {"drift": drifted(f"g{number}")})
-            _until(lambda so_far=number: len(writer.transitions()) == so_far, 15, "an alert fires within seconds")
+            until(
+                lambda so_far=number: len(writer.transitions()) == so_far,
+                seconds=15,
+                told="an alert fires within seconds",
+            )
         assert hogged.poll() is None
     finally:
         hogged.kill()
@@ -144,7 +141,7 @@ def test_an_alerter_of_a_server_that_is_succeeded_stands_by_and_works_again_when
     work.start()
     try:
         writer.write(1, {"drift": drifted("a")})
-        _until(lambda: len(writer.transitions()) == 1, 60, "the alerter works")
+        until(lambda: len(writer.transitions()) == 1, told="the alerter works")
         now = [0.0]
         other = lease_elsewhere(writer.root, "c", "another machine", lambda: now[0])
 
@@ -152,11 +149,11 @@ def test_an_alerter_of_a_server_that_is_succeeded_stands_by_and_works_again_when
             now[0] += 1_000
             return other.attempt()
 
-        _until(takes_over, 60, "another takes over")
-        _until(lambda: "The lease was taken over" in caplog.text, 60, "the alerter finds out")
-        _until(lambda: "Standing by" in caplog.text, 60, "it stands by")
+        until(takes_over, told="another takes over")
+        until(lambda: "The lease was taken over" in caplog.text, told="the alerter finds out")
+        until(lambda: "Standing by" in caplog.text, told="it stands by")
         other.release()
         writer.write(2, {"drift": drifted("b")})
-        _until(lambda: len(writer.transitions()) == 2, 60, "it works again")
+        until(lambda: len(writer.transitions()) == 2, told="it works again")
     finally:
         work.stop(30)

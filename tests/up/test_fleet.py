@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from kafka import KafkaAdminClient
 
 from streaming.demo.ports import free_port
 from streaming.tables import LakeReader
+from tests.patience import until
 from tests.probe.witness import Cluster
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
@@ -72,10 +72,8 @@ class _Fleet:
 
     def wait(self, is_so: Callable[[], bool], what: str) -> None:
         """Wait until something is so."""
-        end = time.monotonic() + _PATIENCE_S
-        while not is_so():
-            assert time.monotonic() < end, f"not {what}:\n{self.log.read_text('utf-8')[-4_000:]}"
-            time.sleep(0.25)
+        told = lambda: f"not {what}:\n{self.log.read_text('utf-8')[-4_000:]}"  # noqa: E731
+        until(is_so, seconds=_PATIENCE_S, pause_s=0.25, told=told)
 
     def wait_for_rounds(self, cluster: str, more: int = 1) -> None:
         """Wait until rows of more rounds have come."""

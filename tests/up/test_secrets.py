@@ -6,15 +6,11 @@ import base64
 import os
 import subprocess
 import sys
-import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -22,6 +18,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from streaming.demo.ports import free_port
 from streaming.tables import TABLES, LakeReader
+from tests.patience import until
 from tests.probe.credentials import PASSWORD
 from tests.probe.secured import RIGHTS, running
 
@@ -184,7 +181,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
                 _watch(up.pid, seen)
                 return rounds("own") >= 3
 
-            _until(has_rounds, (folder / "output").read_text)
+            until(has_rounds, seconds=_PATIENCE_S, told=(folder / "output").read_text)
             for forked, (program, line, _) in list(seen.items()):
                 if "_fork_server" in line:
                     del seen[forked]
@@ -192,7 +189,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
                         has = _remembered(forked[0])
                         if has or program == "other":
                             seen[forked] = program, line, has
-            _until(lambda: b"evenkeel_" in _answer(page, "/metrics"), (folder / "output").read_text)
+            until(
+                lambda: b"evenkeel_" in _answer(page, "/metrics"),
+                seconds=_PATIENCE_S,
+                told=(folder / "output").read_text,
+            )
             for path in ("/", "/metrics", "/health/ready", "/api/v1/groups", "/clusters", "/alerts", "/evenkeel"):
                 texts[f"server {path}"] = _answer(page, path)
             for cluster in ("own", "mq"):
@@ -219,13 +220,6 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def _until(true: Callable[[], Any], told: Callable[[], str]) -> None:
-    deadline, pause = time.monotonic() + _PATIENCE_S, threading.Event()
-    while not true():
-        assert time.monotonic() < deadline, told()[-4000:]
-        pause.wait(0.3)
 
 
 def _parts_of(secret: str) -> list[str]:

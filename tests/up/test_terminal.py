@@ -9,16 +9,16 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import psutil
 import pytest
 
 from streaming.up import stop_signals
+from tests.patience import until
 
 pytestmark = pytest.mark.turn(6)
 
@@ -131,7 +131,7 @@ def test_without_a_reader_of_its_output_it_goes_on(tmp_path: Path) -> None:
         running.stdout.close()
         # Each death is a line that it prints.
         for deaths in range(3):
-            _until(lambda runs=deaths + 1: log.with_name("one.log").read_text().count("ready") == runs)
+            until(lambda runs=deaths + 1: log.with_name("one.log").read_text().count("ready") == runs)
             if deaths < 2:
                 _of(running.pid, "one")[0].kill()
         assert running.poll() is None
@@ -148,14 +148,6 @@ def _of(up: int, name: str) -> list[psutil.Process]:
         with suppress(psutil.Error):
             if process.cmdline()[-3:-2] == [name] and "_guard.py" not in " ".join(process.cmdline()):
                 found.append(process)
-    return found
-
-
-def _until(true: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
     return found
 
 

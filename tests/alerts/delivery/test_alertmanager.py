@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,12 @@ from streaming.alerts.delivery.alertmanager import AlertmanagerTarget
 from streaming.exceptions import SetupError
 from tests.alerts.build import BEHIND, DRIFT, time_of
 from tests.alerts.living import Living, drifted
+from tests.loopback import Asked, Loopback
 
 pytestmark = pytest.mark.turn(3)
 
 
-class Manager:
+class Manager(Loopback):
     """An HTTP server that keeps what is posted to it.
 
     Attributes:
@@ -30,10 +29,16 @@ class Manager:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.posts: list[tuple[str, str | None, list[dict[str, Any]]]] = []
         self.codes: list[int] = []
-        self.port = 0
         self.came = threading.Condition()
+
+    def answer(self, asked: Asked) -> tuple[int, bytes]:
+        with self.came:
+            self.posts.append((asked.path, asked.headers.get("Authorization"), json.loads(asked.body)))
+            self.came.notify_all()
+            return self.codes.pop(0) if self.codes else 200, b""
 
     def wait_for(self, done: Callable[[], bool]) -> None:
         """Wait for requests until something is so."""
@@ -42,34 +47,6 @@ class Manager:
 
     def alerts(self, name: str) -> list[dict[str, Any]]:
         return [alert for _, _, alerts in self.posts for alert in alerts if alert["labels"]["alertname"] == name]
-
-
-@contextmanager
-def manager() -> Iterator[Manager]:
-    kept = Manager()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            with kept.came:
-                kept.posts.append((self.path, self.headers.get("Authorization"), json.loads(body)))
-                code = kept.codes.pop(0) if kept.codes else 200
-                kept.came.notify_all()
-            self.send_response(code)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    kept.port = server.server_port
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield kept
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def _living(folder: Path, kept: Manager, resend_ms: int = 60_000, **more: Any) -> Living:
@@ -86,7 +63,7 @@ def _s(text: str) -> float:
 
 
 def test_an_alert_is_its_labels_and_ends_with_the_same(tmp_path: Path) -> None:
-    with manager() as kept:
+    with Manager() as kept:
         living = _living(tmp_path, kept)
         row = {"group_id": "g", "topic": "t", "partition": 3, "lag": 500, "client_id": "worker"}
         living.round(0, drift=drifted("a"), lag=[row])
@@ -111,7 +88,7 @@ def test_an_alert_is_its_labels_and_ends_with_the_same(tmp_path: Path) -> None:
 
 
 def test_what_fires_is_sent_again_with_a_later_end_and_a_watchdog_while_rounds_are_judged(tmp_path: Path) -> None:
-    with manager() as kept:
+    with Manager() as kept:
         living = _living(tmp_path, kept, resend_ms=300)
         living.round(0, drift=drifted("a", "b"))
         kept.wait_for(lambda: len(kept.alerts("drift")) >= 4)
@@ -132,7 +109,7 @@ def test_what_fires_is_sent_again_with_a_later_end_and_a_watchdog_while_rounds_a
 
 
 def test_the_watchdog_ends_when_nothing_is_judged_but_what_fires_goes_on(tmp_path: Path) -> None:
-    with manager() as kept:
+    with Manager() as kept:
         living = _living(tmp_path, kept, resend_ms=200)
         living.round(0, drift=drifted("a"))
         kept.wait_for(lambda: kept.alerts("Watchdog") != [])
@@ -141,14 +118,14 @@ def test_the_watchdog_ends_when_nothing_is_judged_but_what_fires_goes_on(tmp_pat
 
 
 def test_nothing_is_sent_where_nothing_fires_and_nothing_was_judged() -> None:
-    with manager() as kept:
+    with Manager() as kept:
         target = AlertmanagerTarget("ops", f"alertmanager://127.0.0.1:{kept.port}", 5_000, 60_000, "c")
         assert target.resend([], judged=False).unsent
         assert kept.posts == []
 
 
 def test_after_a_restart_what_an_earlier_run_sent_is_sent_again_at_once(tmp_path: Path) -> None:
-    with manager() as kept:
+    with Manager() as kept:
         living = _living(tmp_path, kept)
         living.round(0, drift=drifted("a"))
         living.start()
@@ -161,7 +138,7 @@ def test_after_a_restart_what_an_earlier_run_sent_is_sent_again_at_once(tmp_path
 
 
 def test_an_alertmanager_that_takes_nothing_is_a_row_that_counts_and_then_takes_what_it_missed(tmp_path: Path) -> None:
-    with manager() as kept:
+    with Manager() as kept:
         kept.codes = [503] * 8
         living = _living(tmp_path, kept, resend_ms=200, longest_retry_ms=1_000)
         living.round(0, drift=drifted("a"))
@@ -192,7 +169,7 @@ def test_a_url_that_names_no_alertmanager_is_refused_without_showing_it(url: str
 
 
 def test_all_members_of_a_cluster_are_sent_everything_and_one_that_lives_is_enough(tmp_path: Path) -> None:
-    with manager() as first, manager() as second:
+    with Manager() as first, Manager() as second:
         living = Living(tmp_path, DRIFT)
         url = f"alertmanager://127.0.0.1:{first.port},127.0.0.1:{second.port},127.0.0.1:1"
         living.inboxes = {"ops": AlertmanagerTarget("ops", url, 5_000, 60_000, "c")}  # type: ignore[dict-item]

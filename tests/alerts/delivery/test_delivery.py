@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,9 +13,11 @@ import pytest
 
 from streaming.alerts import Alerter, open_targets, send_test
 from streaming.config import AlertSettings, JobSettings, Settings
+from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
 from tests.alerts.build import DRIFT, Writer, rules
+from tests.alerts.living import until_idle
 from tests.alerts.receiver import Receiver
 from tests.alerts.services import Services
 
@@ -57,20 +58,6 @@ class Lake:
             [target],
         )
         return [(row["outcome"], row["state"], row["attempt"], row["reason"]) for row in rows]
-
-
-def until_idle(alerter: Alerter) -> None:
-    deadline = time.monotonic() + 60
-    while not alerter.idle and time.monotonic() < deadline:
-        alerter.wake.wait(1)
-        alerter.wake.clear()
-        alerter.poll()
-
-
-def _closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 @pytest.fixture
@@ -143,7 +130,7 @@ def test_a_dead_and_a_slow_target_hold_back_neither_another_nor_the_judging(lake
     with ExitStack() as stack:
         good, slow = stack.enter_context(Receiver()), stack.enter_context(Receiver())
         slow.answers.clear()
-        dead = f"json://127.0.0.1:{_closed_port()}"
+        dead = f"json://127.0.0.1:{free_port()}"
         alerter = stack.enter_context(lake.alerter(dead=dead, slow=f"{slow.url}&rto=0.5", good=good.url))
         for group in "abc":
             lake.write(**{group: "drifted"})
@@ -173,7 +160,7 @@ def test_a_message_that_a_target_refuses_again_and_again_does_not_block_those_of
 
 
 def test_a_restart_sends_what_is_left_in_order_and_nothing_twice(lake: Lake) -> None:
-    port = _closed_port()
+    port = free_port()
     with lake.alerter(ops=f"json://127.0.0.1:{port}") as alerter:
         lake.write(a="drifted")
         lake.write(a="identical", b="drifted")

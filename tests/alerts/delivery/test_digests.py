@@ -36,6 +36,7 @@ from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.transitions import Transition, id_of
 from streaming.config import Owner
 from tests.alerts.build import transition
+from tests.patience import until
 
 pytestmark = pytest.mark.turn(6)
 
@@ -92,10 +93,7 @@ class _Queue:
 
     def drain(self) -> None:
         """Wait until nothing is left that could be sent."""
-        deadline = time.monotonic() + 60
-        while not self.queue.idle and time.monotonic() < deadline:
-            self._wake.wait(1)
-            self._wake.clear()
+        until(lambda: self.queue.idle, pause_s=0.001)
 
     def stop(self) -> None:
         """End the queue's thread."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +24,7 @@ from streaming.records import (
     partition_key,
 )
 from tests.job.source.fake_probe import FakeProbe
+from tests.patience import until
 
 Row = tuple[str, bytes]
 
@@ -83,13 +83,9 @@ class ReaderRun(Run):
             pass
         return self
 
-    def until(self, condition: Callable[[], bool], seconds: float = 90.0) -> None:
+    def until(self, condition: Callable[[], bool]) -> None:
         """Read batch by batch until the condition holds."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"not within {seconds} s; last batch: {self.offsets[-1:]}"
-            if not self._batch():
-                time.sleep(0.05)  # the time between two triggers
+        until(condition, self._batch, told=lambda: f"last batch: {self.offsets[-1:]}")
 
     def _batch(self) -> bool:
         start: dict[str, Any] = json.loads(self.offsets[-1]) if self.offsets else self._reader.initialOffset()

@@ -22,6 +22,7 @@ from streaming.probe.kafka.followed import LONGEST_TAIL_MS, Committed, FollowedG
 from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory
 from streaming.records import CommitWindow, GroupInput, MembershipTombstone
+from tests.patience import until
 from tests.probe.kafka.build import topic
 from tests.probe.witness import Cluster
 
@@ -129,10 +130,10 @@ def test_members_are_described_again_when_the_log_has_a_record_of_them(cluster: 
         # It knows them from here; on a busy machine it has failed to look again for over a minute.
         assert all(consumer.partitions_for_topic(topic) for topic in topics)
         consumer.subscribe(topics)
-        stop = time.monotonic() + 90
-        while {place.topic for place in consumer.assignment()} != set(topics):
-            consumer.poll(timeout_ms=100)
-            assert time.monotonic() < stop
+        until(
+            lambda topics=topics: {place.topic for place in consumer.assignment()} == set(topics),  # type: ignore[misc]
+            lambda: consumer.poll(timeout_ms=100),
+        )
         followed.agree(lambda look, topics=topics: _subscribed(look, group) == set(topics))  # type: ignore[misc]
         asked = followed.asked
         followed.agree(lambda look: group in look.descriptions)
@@ -145,10 +146,7 @@ def test_members_are_described_again_when_the_log_has_a_record_of_them(cluster: 
 def test_a_group_is_calm_once_it_has_read_all_and_its_members_stay(cluster: Cluster, followed: Followed) -> None:
     orders, group = f"{cluster.unique}-orders", f"{cluster.unique}-members"
     consumer = KafkaConsumer(orders, bootstrap_servers=cluster.bootstrap, group_id=group, enable_auto_commit=False)
-    stop = time.monotonic() + 90
-    while not consumer.assignment():
-        consumer.poll(timeout_ms=100)
-        assert time.monotonic() < stop
+    until(consumer.assignment, lambda: consumer.poll(timeout_ms=100))
     followed.agree(lambda look: _subscribed(look, group) == {orders})
     assert group not in followed.look.calm  # it has committed nothing
     cluster.produce(orders, [3, 3, 3])

@@ -18,6 +18,7 @@ from streaming.offsets_log import partition_for
 from streaming.probe import Probe
 from streaming.probe.kafka.holds import HELD_ROUNDS
 from streaming.records import RoundClosed, RoundOpened, pack_offsets
+from tests.patience import until
 from tests.probe.witness import Cluster, read, read_round
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -182,10 +183,7 @@ def test_an_open_transaction_holds_the_position_and_is_told_after_some_rounds(
     consumer = LibrdkafkaConsumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
     consumer.subscribe([orders])
     consumer.poll(0)
-    deadline = time.monotonic() + 90
-    while not consumer.assignment():
-        consumer.poll(0.1)
-        assert time.monotonic() < deadline
+    until(consumer.assignment, lambda: consumer.poll(0.1))
     producer = transactional_producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": cluster.unique})
     producer.begin_transaction()
     producer.produce(out, b"value", partition=0)
@@ -274,7 +272,4 @@ def test_a_round_that_fails_has_no_closing_record(
 
 
 def _poll_until_assigned(consumer: KafkaConsumer) -> None:
-    deadline = time.monotonic() + 90
-    while not consumer.assignment():
-        consumer.poll(timeout_ms=100)
-        assert time.monotonic() < deadline
+    until(consumer.assignment, lambda: consumer.poll(timeout_ms=100))

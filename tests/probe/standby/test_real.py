@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from streaming.probe.exceptions import AnotherProbeError
 from streaming.probe.standby import Identity
 from streaming.probe.writer import Opened, RoundWriter
 from streaming.records import RoundClosed
+from tests.patience import until
 from tests.probe.witness import Cluster, MakeSettings, rounds_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -71,13 +71,6 @@ class Rounds:
         """Until so many more rounds have closed."""
         before = len(self.closed())
         until(lambda: len(self.closed()) >= before + more)
-
-
-def until(done: Callable[[], bool], seconds: float = 120) -> None:
-    limit = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < limit
-        time.sleep(0.2)
 
 
 @pytest.fixture

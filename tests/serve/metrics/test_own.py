@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import logging
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from streaming.serve.metrics import Scrapes
 from streaming.serve.metrics import otlp as pushing
 from streaming.serve.metrics.otlp import Push
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
+from tests.loopback import Asked, Loopback
 from tests.serve.conftest import Served
 
 LIVE = ("evenkeel_round_age_seconds", "evenkeel_batch_age_seconds")
@@ -240,7 +239,7 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 AGES = {"evenkeel_round_age_seconds", "evenkeel_batch_age_seconds"}
 
 
-class Receiver:
+class Receiver(Loopback):
     """An OTLP receiver on a port of its own.
 
     Attributes:
@@ -250,28 +249,17 @@ class Receiver:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.series: Series = {}
         self.requests: list[int] = []
         self.status = 200
-        receiver = self
+        self.endpoint = f"http://127.0.0.1:{self.port}/v1/metrics"
 
-        class Answers(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                if receiver.status == 200:
-                    receiver.add_points(ExportMetricsServiceRequest.FromString(body))
-                self.send_response(receiver.status)
-                self.end_headers()
-                self.wfile.write(ExportMetricsServiceResponse().SerializeToString())
-
-            def log_message(self, *_: object) -> None:
-                """Log nothing."""
-
-        self.server = HTTPServer(("127.0.0.1", 0), Answers)
-        self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}/v1/metrics"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def answer(self, asked: Asked) -> tuple[int, bytes]:
+        body = gzip.decompress(asked.body) if asked.headers.get("Content-Encoding") == "gzip" else asked.body
+        if self.status == 200:
+            self.add_points(ExportMetricsServiceRequest.FromString(body))
+        return self.status, ExportMetricsServiceResponse().SerializeToString()
 
     def add_points(self, request: ExportMetricsServiceRequest) -> None:
         count = 0
@@ -289,10 +277,8 @@ class Receiver:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with Receiver() as made:
+        yield made
 
 
 @pytest.fixture

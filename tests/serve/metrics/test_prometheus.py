@@ -22,6 +22,7 @@ from dashboards.export import export
 from streaming.demo.ports import free_port
 from streaming.tables import table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
+from tests.patience import until
 from tests.serve.running import running
 
 pytestmark = pytest.mark.soak
@@ -269,10 +270,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
                 there = Watched(f"http://127.0.0.1:{port}", rounds)
                 # Rates need some rounds.
                 seen = f"count_over_time(evenkeel_cluster_groups[5m]) > {PROGRESS_S}"
-                until = time.monotonic() + 180
-                while not query(there, seen):
-                    assert time.monotonic() < until, (folder / "log").read_text()[-2000:]
-                    time.sleep(1)
+                until(lambda: query(there, seen), seconds=180, pause_s=1, told=(folder / "log").read_text)
                 yield there
             finally:
                 more.set()
@@ -303,8 +301,8 @@ def test_every_mode_is_scraped_without_an_error(prometheus: Watched) -> None:
 
 def settled(look: Callable[[], Found], fits: Callable[[Found], bool]) -> Found:
     """What is seen once it fits, or at last: a scrape of more than a second is missed, and its series with it."""
-    until = time.monotonic() + 60
-    while not fits(found := look()) and time.monotonic() < until:
+    limit = time.monotonic() + 60
+    while not fits(found := look()) and time.monotonic() < limit:
         time.sleep(1)
     return found
 
@@ -371,10 +369,8 @@ def test_the_shipped_rules_are_loaded_and_none_of_them_fires(prometheus: Watched
 def test_no_panel_shows_what_is_old_while_the_cluster_is_silent_and_all_do_once_it_speaks(prometheus: Watched) -> None:
     prometheus.rounds.clear()
     try:
-        until = time.monotonic() + 180
-        while len(query(prometheus, "evenkeel_cluster_silent == 1")) < len(MODES):
-            assert time.monotonic() < until
-            time.sleep(1)
+        silent = "evenkeel_cluster_silent == 1"
+        until(lambda: len(query(prometheus, silent)) == len(MODES), seconds=180, pause_s=1)
         left = {title: SILENT.get(title, [[] for _ in asked]) for title, asked in BOARD.items()}
         found = settled(lambda: results(prometheus), lambda found: without_ages(found) == left)
     finally:
