@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any, Final
 
 _SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss"})
 
@@ -32,11 +30,6 @@ _REST = re.compile(r"(<\?xml|<Error|Debug source:).*", re.DOTALL)
 
 _LONGEST = 300
 
-IGNORES_CONDITIONS: Final = (
-    "The store of {place} ignores the conditions of writes (If-None-Match), so two writers would lose each other's "
-    "records: use a store that has conditional writes."
-)
-
 
 def on_object_store(uri: str) -> bool:
     """Whether a lake or a checkpoint is on an object store, and not a folder."""
@@ -53,29 +46,6 @@ def _scheme(uri: str) -> str:
     if separator:
         return scheme.lower()
     return ""
-
-
-def open_store(uri: str, retries: int) -> Any:
-    """The objects below a folder, which is created if it is missing, or below a URI, by obstore.
-
-    Args:
-        uri: Folder, or URI on an object store.
-        retries: How often a request to a store is tried again.
-
-    Raises:
-        OSError, ValueError: It cannot be created, or names no such place.
-    """
-    # Imported here: most of those who ask what a URI is never open it.
-    from obstore.store import LocalStore, from_url  # noqa: PLC0415
-
-    if on_object_store(uri):
-        # The options of its HTTP client stay the environment's, because obstore 0.12.1 drops AWS_ALLOW_HTTP when it is
-        # given any. So a request ends after 30 s.
-        return from_url(uri, retry_config={"max_retries": retries})
-    if "://" in uri:
-        message = "it is neither a folder nor on an object store that Evenkeel knows"
-        raise ValueError(message)
-    return LocalStore(Path(uri).absolute(), mkdir=True)
 
 
 def cause_of(error: BaseException) -> str:

@@ -18,6 +18,7 @@ another round is known: both were read from the same clock.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -25,6 +26,13 @@ from typing import Final
 import msgspec
 
 DAY_MS: Final = 86_400_000
+
+
+def steady_s() -> float:
+    """Seconds that only grow, also while the machine is suspended, as Python's own clock does not on Linux."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 def day_of(time_ms: int) -> int:

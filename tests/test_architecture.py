@@ -50,7 +50,8 @@ ROOMS = {
     "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.health": room("", "streaming.exceptions"),
     "streaming.terminal": room("rich"),
-    "streaming.stores": room("obstore"),
+    "streaming.stores": room(),
+    "streaming.objects": room("obstore", "streaming.exceptions streaming.stores"),
     "streaming.places": room(),
     "streaming.times": room("msgspec"),
     "streaming.java": room("", "streaming.exceptions"),
@@ -62,8 +63,8 @@ ROOMS = {
         "streaming.times",
     ),
     "streaming.process": room(
-        "obstore psutil",
-        "streaming.exceptions streaming.lifecycle streaming.places streaming.stores",
+        "psutil",
+        "streaming.exceptions streaming.lifecycle streaming.objects streaming.places streaming.stores streaming.times",
     ),
     "streaming.records": room("msgspec"),
     "streaming.rocketmq": room("msgspec"),
@@ -72,7 +73,8 @@ ROOMS = {
     "streaming.share_state": room("", "streaming.offsets_log"),
     "streaming.record_batches": room("kafka numpy zstandard", "streaming.exceptions streaming.offsets_log"),
     "streaming.bus": room(
-        "msgspec obstore zstandard", "streaming.exceptions streaming.record_batches streaming.stores"
+        "msgspec zstandard",
+        "streaming.exceptions streaming.objects streaming.record_batches streaming.times",
     ),
     "streaming.groups": room(
         "msgspec numpy", "assignors streaming.exceptions streaming.records streaming.terminal streaming.times"

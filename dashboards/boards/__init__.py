@@ -8,7 +8,6 @@ from dashboards.boards import (
     alerts,
     clients,
     cost,
-    decision,
     drift,
     group,
     itself,
@@ -25,8 +24,8 @@ __all__ = ["BOARDS"]
 BOARDS: Final[tuple[Board, ...]] = (
     overview.BOARD,
     group.BOARD,
-    decision.BOARD,
-    rebalances.BOARD,
+    rebalances.DECISION,
+    rebalances.REBALANCES,
     drift.BOARD,
     lag_map.BOARD,
     load.LOAD,

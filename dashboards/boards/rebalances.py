@@ -1,4 +1,7 @@
-"""Decisions of a time: when, why, at what cost; a stem each while they can be told apart, sums by step when many."""
+"""Decisions: those of a time, with when, why and at what cost; and one of any age, with matrix, lag and members then.
+
+A chart has a stem for each decision while they can be told apart, and sums by step when there are many.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dashboards import format as words
+from dashboards.boards.owners import lag_by_member, owners
 from dashboards.charts import rebalance_plot, step_plot
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, View
+from dashboards.page.address import WrongAddressError
+from dashboards.page.board import TIMES, Board, NotThereError, View, key, name_of
 from dashboards.spans import DAY, HOUR, Range, steps_of
+from streaming.explain import verdict_in_words
 
 _SHOWN: Final = 100
 
@@ -83,7 +89,7 @@ def _of_verdict(rows: Sequence[Row], verdict: str) -> list[Row]:
     return [row for row in rows if not verdict or (row["verdict"] or "pending") == verdict]
 
 
-def _fill(view: View) -> Mapping[str, Any]:
+def _rebalances(view: View) -> Mapping[str, Any]:
     verdict = view.address.one_of("verdict", _VERDICTS)
     found = decided(view, view.span)
     counts: Counter[str] = Counter()
@@ -113,12 +119,167 @@ def _figures(found: SpanDecisions) -> dict[str, int]:
     }
 
 
-BOARD = Board(
+REBALANCES = Board(
     path=("rebalances",),
     template="rebalances.html.j2",
-    fill=_fill,
+    fill=_rebalances,
     title="Rebalances · Evenkeel",
     word="Rebalances",
     parameters=TIMES | {"verdict", "compare", "owner"},
     span="24h",
+)
+
+
+# A group of RocketMQ has a verdict for each of its topics, the worst first.
+_MOST_TOPICS: Final = 8
+
+# Numbers are log offsets.
+_LARGEST: Final = 2**63 - 1
+
+# The clients' strategies by age, then all others.
+_ORDER: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+
+
+def _decision(view: View) -> Mapping[str, Any]:
+    number = _number(view.address.path[3])
+    cluster, group = _named(view)
+    name = name_of({"cluster": cluster, "group_id": group})
+    found = view.rows("decision", **name, decision=number)
+    members = view.rows("decision_members", **name, decision=number)
+    what_if = view.rows("decision_what_if", **name, decision=number)
+    if not found and not view.unread:
+        message = (
+            f"No decision {number} of {words.cut(group, 120)} is in the tables: it has not been written yet, is older "
+            "than their retention, or never was."
+        )
+        raise NotThereError(message)
+    links = {"group": name, "number": number}
+    if view.unread:
+        return links
+    decision = found[0]
+    explained = view.rows("explained", **name, generation=None, decision=number)
+    partitions = view.rows("decision_lag", **name, at=decision["record_time"])
+    if view.unread:
+        return links
+    verdict = decision if decision["verdict"] is not None else None
+    return {
+        **links,
+        "decision": decision,
+        "owners": owners(members, verdict, partitions, decision["protocol_type"]),
+        "strategies": strategies(what_if, verdict, decision["protocol_type"]),
+        "explained": [(row["topic"], verdict_in_words(row)) for row in explained[:_MOST_TOPICS]],
+        "unexplained": len(explained) - _MOST_TOPICS,
+        "members": members,
+        "lag_by_member": lag_by_member(as_decided(partitions, members)),
+    }
+
+
+def as_decided(partitions: Sequence[Row], members: Sequence[Row]) -> list[Row]:
+    """Rows of partitions, each with its owner by this decision: at its time lag still counted for the one before.
+
+    None where several members share it, as in share groups.
+    """
+    owner: dict[tuple[str, int], str | None] = {}
+    for member in members:
+        for owned in member["partitions"] or ():
+            topic = "@".join(filter(None, (owned["topic"], owned["broker"])))
+            for number in owned["partitions"]:
+                owner[topic, number] = None if (topic, number) in owner else member["member_id"]
+    return [{**row, "member_id": owner.get((row["topic"], row["partition"]))} for row in partitions]
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _LARGEST):
+        message = f"A decision's number is an offset of the log, not {words.cut(text, 60)}."
+        raise WrongAddressError(message)
+    return int(text)
+
+
+def _named(view: View) -> tuple[str, str]:
+    """Cluster and id of the group: a living one, or any whose whole id is in the address."""
+    asked = view.address.path[1]
+    living = view.meant(lambda name: view.rows("groups", group_id=name), "group_id")
+    if len(living) == 1:
+        return key(living[0])
+    if view.cluster is None and len(view.clusters) > 1:
+        message = "Several clusters are watched: add ?cluster= and a name to the address."
+        raise NotThereError(message)
+    return view.cluster or view.clusters[0], asked
+
+
+_ALONE: Final = {
+    "share": "brokers have one assignor for share groups",
+    "streams": "brokers have one assignor for streams groups",
+    "connect": "Connect has one way to deal for each of its protocols",
+}
+
+
+def strategies(rows: Sequence[Row], verdict: Row | None, protocol_type: str | None = None) -> dict[str, Any]:
+    """Values of `strategies.html.j2`: other strategies at a decision.
+
+    Args:
+        rows: Rows of what_if.sql.
+        verdict: The row of verdict.sql, if there is one.
+        protocol_type: The group's.
+    """
+    if not rows:
+        none = "the group had no members yet, its verdict is pending, or what-if is turned off"
+        return {"rows": [], "remark": "", "sentence": "", "none": _ALONE.get(protocol_type or "", none)}
+    ordered = sorted(rows, key=lambda row: (_place(row["strategy"]), row["strategy"]))
+    of = ordered[0]
+    remark = f"at the decision of {words.time(of['record_time'])}"
+    if of["generation"] is not None:
+        remark += f", generation {words.number(of['generation'])}"
+    # With any other verdict the group's real assignment is not what its strategy gives.
+    exact = verdict is not None and (verdict["decision"], verdict["own_verdict"]) == (of["decision"], "identical")
+    return {"rows": ordered, "remark": remark, "sentence": better(ordered) if exact else ""}
+
+
+def better(rows: Sequence[Row]) -> str:
+    """One sentence on the strategies that would have been better in moves or balance, and worse in neither.
+
+    Returns:
+        "" where the strategy that runs, or every other one, has no figures.
+    """
+    runs = next((row for row in rows if row["runs"] and _known(row)), None)
+    others = [row for row in rows if not row["runs"] and _known(row)]
+    if runs is None or not others:
+        return ""
+    had = _imbalance_and_moves(runs)
+    ahead = [f for f in map(_imbalance_and_moves, others) if f != had and f[0] <= had[0] and f[1] <= had[1]]
+    if not ahead:
+        if not all(map(_known, rows)):
+            return ""
+        return "No other strategy would have moved less or balanced better without a cost in the other."
+    imbalance, moves = min(ahead)
+    names = [words.cut(row["strategy"], 32) for row in others if _imbalance_and_moves(row) == (imbalance, moves)]
+    said = []
+    if moves < had[1]:
+        moved = words.counted(moves, "partition") if moves else "no partition"
+        said.append(f"moved {moved} instead of {words.number(had[1])}")
+    if imbalance < had[0]:
+        said.append(f"left the group more even: imbalance {words.ratio(imbalance)} instead of {words.ratio(had[0])}")
+    return f"{' or '.join(names)} would have {' and '.join(said)}."
+
+
+def _known(row: Row) -> bool:
+    return row["partitions_moved"] is not None and row["imbalance"] is not None
+
+
+def _imbalance_and_moves(row: Row) -> tuple[float, int]:
+    # Rounded as they are shown: an invisible difference does not count.
+    return round(row["imbalance"], 2), row["partitions_moved"]
+
+
+def _place(strategy: str) -> int:
+    if strategy in _ORDER:
+        return _ORDER.index(strategy)
+    return len(_ORDER)
+
+
+DECISION = Board(
+    path=("groups", "{group}", "decisions", "{decision}"),
+    template="decision.html.j2",
+    fill=_decision,
+    title="{group}, decision {decision} · Evenkeel",
 )

@@ -16,10 +16,9 @@ import pyarrow.dataset as ds
 from msgspec import convert
 
 from streaming.advice.period import Advice, Period
-from streaming.advice.restarts import static_membership
+from streaming.advice.rebalances import COOPERATIVE, cooperative, static_membership, strategy
 from streaming.advice.run import PERIOD
 from streaming.advice.shape import abandoned, declare_clients, hot_partition, offsets_expire, too_many_members
-from streaming.advice.strategies import COOPERATIVE, cooperative, strategy
 from streaming.tables import fetched_few, limited, table_named
 
 _FOLDER = Path(__file__).parent

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 
-from streaming.alerts.delivery.deliveries import KnownDeliveries
+from streaming.alerts.decisions import KnownDeliveries
 from streaming.alerts.delivery.items import Delivery, RetryPolicy, Sender
 from streaming.alerts.delivery.messages import Wording
 from streaming.alerts.delivery.queues import DeliveryQueue

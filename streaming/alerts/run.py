@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from streaming.alerts.decisions import Decisions
-from streaming.alerts.delivery.deliveries import Deliveries
+from streaming.alerts.decisions import Decisions, Deliveries
 from streaming.alerts.delivery.items import Delivery, Sender
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.judging.conditions import Conditions

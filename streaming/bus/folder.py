@@ -1,29 +1,21 @@
 """The objects of one cluster's bus in a folder, on a disk or an object store; both by obstore.
 
-    <folder>/<cluster>/id                       the bus's own id: another folder is another bus
-    <folder>/<cluster>/<topic>/<base>           one append, named by the offset of its first record, in 20 digits
-    <folder>/<cluster>/<topic>/<base>-<end>     many appends that were put together: the offsets [base, end)
-
-An object is created only if its name is free, which is how Delta's own commits are made: on a disk it is written beside
-its place and linked there, on a store the request carries the condition. So an object is there whole or not at all.
+<folder>/<cluster>/id                       the bus's own id: another folder is another bus
+<folder>/<cluster>/<topic>/<base>           one append, named by the offset of its first record, in 20 digits
+<folder>/<cluster>/<topic>/<base>-<end>     many appends that were put together: the offsets [base, end)
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError
-
 from streaming.exceptions import SetupError
+from streaming.objects import IGNORES_CONDITIONS, Objects
 from streaming.record_batches import UnreadableTopicError
-from streaming.stores import IGNORES_CONDITIONS, cause_of, open_store
 
 _ID: Final = "id"
 
@@ -62,7 +54,7 @@ class Name:
         return f"{self.base:0{_DIGITS}}-{self.end:0{_DIGITS}}"
 
 
-class FolderObjects:
+class FolderObjects(Objects):
     """The objects of one cluster. Methods raise `BusFolderError`."""
 
     def __init__(self, folder: str, cluster: str) -> None:
@@ -72,14 +64,14 @@ class FolderObjects:
             folder: Folder, or URI on an object store.
             cluster: Name of the cluster, whose objects are in a folder of its own there.
         """
-        self._folder, self._cluster = folder, cluster
+        super().__init__(folder, cluster, _RETRIES)
 
     def __str__(self) -> str:
-        return f"{self._folder.rstrip('/')}/{self._cluster}"
+        return f"{self.place.rstrip('/')}/{self._prefix}"
 
-    @cached_property
-    def _store(self) -> Any:
-        return open_store(self._folder, _RETRIES)
+    def failure(self, cause: str) -> BusFolderError:
+        """The folder could not be read or written."""
+        return BusFolderError(f"the folder {self} cannot be read or written: {cause}")
 
     def bus_id(self) -> str | None:
         """The bus's own id; None where there is no bus yet."""
@@ -102,7 +94,11 @@ class FolderObjects:
 
     def get(self, topic: str, name: Name) -> tuple[bytes, int] | None:
         """Content of an object, and when the store got it, ms; None where there is none."""
-        return self._get(f"{topic}/{name.file}")
+        found = self._get(f"{topic}/{name.file}")
+        if found is None:
+            return None
+        content, meta = found
+        return content, _ms(meta)
 
     def create(self, topic: str, name: Name, content: bytes) -> bool:
         """Write an object unless there is one of this name; returns whether it was written."""
@@ -110,15 +106,12 @@ class FolderObjects:
 
     def time_of(self, topic: str, name: Name) -> int:
         """When the store got an object, ms."""
-        with self._named():
-            return _ms(obstore.head(self._store, self._path(f"{topic}/{name.file}")))
+        return _ms(self._head(f"{topic}/{name.file}"))
 
     def names(self, topic: str) -> list[Name]:
         """All objects of a log, in its order; a larger one before one append at the same offset."""
-        with self._named():
-            listed = obstore.list(self._store, prefix=self._path(topic), chunk_size=1_000).collect()
         found = []
-        for one in listed:
+        for one in self._listed(topic):
             base, _, end = PurePosixPath(one["path"]).name.partition("-")
             # A writer on a disk that was killed has left a file with another ending.
             if base.isdigit() and (end.isdigit() or not end):
@@ -127,36 +120,7 @@ class FolderObjects:
 
     def delete(self, topic: str, names: Sequence[Name]) -> None:
         """Delete objects. Where one is not there, others may be left."""
-        if names:
-            with self._named(), suppress(FileNotFoundError):
-                obstore.delete(self._store, [self._path(f"{topic}/{name.file}") for name in names])
-
-    def _get(self, place: str) -> tuple[bytes, int] | None:
-        with self._named():
-            try:
-                found = obstore.get(self._store, self._path(place))
-                return bytes(found.bytes()), _ms(found.meta)
-            except FileNotFoundError:
-                return None
-
-    def _create(self, place: str, content: bytes) -> bool:
-        with self._named():
-            try:
-                obstore.put(self._store, self._path(place), content, mode="create")
-            except AlreadyExistsError:
-                return False
-            return True
-
-    def _path(self, place: str) -> str:
-        return f"{self._cluster}/{place}"
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except (BaseError, OSError, ValueError) as error:
-            message = f"the folder {self} cannot be read or written: {cause_of(error)}"
-            raise BusFolderError(message) from None
+        self._delete([f"{topic}/{name.file}" for name in names])
 
 
 def _ms(meta: Any) -> int:

@@ -15,7 +15,6 @@ offset at which the log goes on.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ import msgspec
 import zstandard
 
 from streaming.bus.folder import BusFolderError, FolderObjects, Name
+from streaming.times import steady_s
 
 _Pair = tuple[bytes | None, bytes]
 """Key and value of a record."""
@@ -152,7 +152,7 @@ class FolderLog:
 
     def end(self) -> int:
         """Offset behind the newest record."""
-        now = _seconds()
+        now = steady_s()
         if now - self._known_at >= _TRUSTED_S:
             self._end = self._time = 0
             if names := self.names():
@@ -191,14 +191,14 @@ class FolderLog:
         while True:
             base = self.end()
             floor = max(floor, self._time)
-            name, began = Name(base), _seconds()
+            name, began = Name(base), steady_s()
             content = _encoded(writer, [_Append(floor, tuple(records))])
             if not self._objects.create(self._topic, name, content):
                 # Another writer's, or ours, whose answer was lost.
                 found = self._load(name)
                 if found is None or found.writer != writer:
                     continue
-            if _seconds() - began > _LATEST_S:
+            if steady_s() - began > _LATEST_S:
                 self._objects.delete(self._topic, [name])
                 message = f"this machine stood still while it wrote to {self._objects}"
                 raise BusFolderError(message)
@@ -314,10 +314,3 @@ def _candidates(names: Iterable[Name], offset: int) -> Iterator[Name]:
     yield Name(offset)
     if before is not None and before.base < offset:
         yield before
-
-
-def _seconds() -> float:
-    # Counts while the machine is suspended, which Python's own monotonic clock does not on Linux.
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()

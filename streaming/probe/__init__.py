@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
+from streaming.probe.deadline import RoundAbandonedError, StopRequestedError
 from streaming.probe.inspection import CheckResult, CheckState, tried
 from streaming.probe.kafka.run import Probe
 from streaming.probe.preflight import check, ensure_ready, inspect

@@ -9,7 +9,6 @@ other on each, because a connection takes no more than five in flight (`Connecti
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Event
 from typing import Any, TypeVar
@@ -27,8 +26,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings
 from streaming.events import MAX_RECORD_BYTES
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, error_text
+from streaming.probe.deadline import Deadline, RoundAbandonedError, error_text
 from streaming.record_batches import RangeReader, take_whole_batches
 
 CLIENT_ID = "evenkeel-probe"
@@ -184,12 +182,11 @@ def _config(settings: KafkaSettings, client: Any) -> dict[str, Any]:
 
 
 class Connections:
-    """Sends requests; counts them in `sent` by Kafka's name until `sent` is cleared."""
+    """Sends requests."""
 
     def __init__(self, admin: Any) -> None:
         """Use an open `KafkaAdminClient`, which stays the caller's to close."""
         self._manager = admin._manager  # noqa: SLF001  (see the module's docstring)
-        self.sent: Counter[str] = Counter()
 
     def knows(self, request: Any) -> bool:
         """Whether the brokers answer this class of request."""
@@ -239,7 +236,6 @@ class Connections:
         return answers
 
     async def _send(self, node: int | None, request: Any, deadline: Deadline) -> Any:
-        self.sent[request.name.removesuffix("Request")] += 1
         while True:
             try:
                 answer = await self._manager.send(

@@ -1,4 +1,8 @@
-"""How long a round waits for an answer, and waits that end early when the probe is to stop."""
+"""How long a round waits for an answer, and the failures that end it early.
+
+A failure that may be gone by the next round (`RoundAbandonedError`) is kept apart from one that a person must fix
+(`SetupError`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,29 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
+from streaming.exceptions import EvenkeelError
+from streaming.terminal import visible
+
+
+class RoundAbandonedError(EvenkeelError):
+    """This round cannot be completed: it gets no closing record, and the next one starts from scratch."""
+
+
+class AnotherProbeError(EvenkeelError):
+    """Another probe makes the rounds of the cluster: this one stands by."""
+
+
+class StopRequestedError(EvenkeelError):
+    """The probe was asked to stop while it waited; its round is abandoned."""
+
+
+def error_text(error: Exception) -> str:
+    """An error as a readable text: its class once, and its message (`str` repeats the class for kafka-python's)."""
+    message = visible(" ".join(str(argument) for argument in error.args if argument))
+    if message:
+        return f"{type(error).__name__}: {message}"
+    return type(error).__name__
+
 
 # Too short for anybody to notice at a stop, long enough to cost nothing.
 _SLICE_S = 0.2

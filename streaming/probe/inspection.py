@@ -18,11 +18,10 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError
+from streaming.probe.bus import bounds
 from streaming.probe.clients import Connections, open_consumer
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import error_text
+from streaming.probe.deadline import Deadline, error_text
 from streaming.probe.kafka.requests import MetadataRequests, Refused
-from streaming.probe.readback import bounds
 from streaming.probe.topics import topic_rights
 from streaming.records import ADMIN
 from streaming.share_state import TOPIC as SHARE_STATE

@@ -20,8 +20,7 @@ from streaming.bus import BusFolderError, FolderObjects
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import error_text
+from streaming.probe.deadline import Deadline, error_text
 from streaming.probe.inspection import CheckResult, CheckState, inspect_cluster, refusal_of, tried
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rocketmq.run import cluster_problems

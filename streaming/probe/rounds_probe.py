@@ -17,8 +17,7 @@ from streaming.events import Event
 from streaming.exceptions import EvenkeelError
 from streaming.lifecycle import room_log
 from streaming.probe.bus import open_appender
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
+from streaming.probe.deadline import Deadline, RoundAbandonedError, StopRequestedError, error_text
 from streaming.probe.standby import Identity, Tail, Turn
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import Configured, RoundClosed

@@ -22,7 +22,7 @@ from tenacity.nap import sleep_using_event
 from streaming.config import Settings, host_and_port, load_settings
 from streaming.health import LIVE, READY, Condition, health_served
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
-from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError, StopRequestedError
+from streaming.probe.deadline import AnotherProbeError, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.run import Probe
 from streaming.probe.preflight import ensure_ready
 from streaming.probe.rocketmq import RocketMQProbe

@@ -23,7 +23,7 @@ from kafka.protocol.metadata import MetadataRequest
 from streaming.config import ProbeSettings
 from streaming.events import MAX_RECORD_BYTES
 from streaming.exceptions import SetupError
-from streaming.probe.exceptions import error_text
+from streaming.probe.deadline import error_text
 
 _SEGMENTS_PER_RETENTION = 6
 """Retention deletes whole segments: with this many, at most a sixth more is kept than configured, in few files."""

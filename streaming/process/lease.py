@@ -21,22 +21,20 @@ import os
 import socket
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import obstore
 import psutil  # type: ignore[import-untyped]  # it has no type hints
-from obstore.exceptions import AlreadyExistsError, BaseError
 
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
-from streaming.stores import IGNORES_CONDITIONS, cause_of, on_object_store, open_store
+from streaming.objects import IGNORES_CONDITIONS, Objects
+from streaming.stores import on_object_store
+from streaming.times import steady_s
 
 _LOG = room_log(__name__)
 
@@ -114,7 +112,7 @@ _UNKNOWN: Final = Holder("an unknown host", "", 0, "", "")
 """Stands for the holder of an object that cannot be read, or was deleted meanwhile."""
 
 
-class LeaseObjects:
+class LeaseObjects(Objects):
     """The numbered objects of one lease. Methods raise `LeaseStoreError`."""
 
     def __init__(self, lake: str, path: str) -> None:
@@ -124,57 +122,41 @@ class LeaseObjects:
             lake: Folder or URI on an object store.
             path: Their folder, below the lake.
         """
-        self.lake, self._path = lake, path
-
-    @cached_property
-    def _store(self) -> Any:
         # No retries of its own: the lease knows better what a lost answer means, and a request that begins before a
         # lease is lost ends before it is anybody's.
-        return open_store(self.lake, retries=0)
+        super().__init__(lake, path, retries=0)
+
+    def failure(self, cause: str) -> LeaseStoreError:
+        """The lease could not be read or written."""
+        return LeaseStoreError(f"The lease {self.place}/{self._prefix} cannot be read or written: {cause}.")
 
     def newest(self) -> tuple[int, Holder | None]:
         """Number and content of the newest object; 0 and None when there is none."""
         number = max(self.numbers(), default=0)
         if number == 0:
             return 0, None
-        with self._named():
-            try:
-                content = bytes(obstore.get(self._store, self._name(number)).bytes())
-                return number, Holder(**json.loads(content))
-            except (FileNotFoundError, ValueError, TypeError):
-                return number, _UNKNOWN
+        content, _ = self._get(_name(number)) or (b"", None)
+        try:
+            return number, Holder(**json.loads(content))
+        except (ValueError, TypeError):
+            return number, _UNKNOWN
 
     def numbers(self) -> list[int]:
         """Numbers of all objects."""
-        with self._named():
-            listed = obstore.list(self._store, prefix=self._path).collect()
-        stems = [Path(one["path"]).stem for one in listed]
+        stems = [Path(one["path"]).stem for one in self._listed()]
         return [int(stem) for stem in stems if stem.isdigit()]
 
     def create(self, number: int, holder: Holder) -> bool:
         """Write an object unless it is there; whether it was written."""
-        with self._named():
-            try:
-                obstore.put(self._store, self._name(number), json.dumps(asdict(holder)).encode(), mode="create")
-            except AlreadyExistsError:
-                return False
-            return True
+        return self._create(_name(number), json.dumps(asdict(holder)).encode())
 
     def delete(self, number: int) -> None:
         """Delete an object; no error if there is none."""
-        with self._named(), suppress(FileNotFoundError):
-            obstore.delete(self._store, self._name(number))
+        self._delete([_name(number)])
 
-    def _name(self, number: int) -> str:
-        return f"{self._path}/{number:020}.json"
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except (BaseError, OSError, ValueError) as error:
-            message = f"The lease {self.lake}/{self._path} cannot be read or written: {cause_of(error)}."
-            raise LeaseStoreError(message) from None
+def _name(number: int) -> str:
+    return f"{number:020}.json"
 
 
 class Lease:
@@ -290,7 +272,7 @@ class Lease:
             if max(older, default=0) > mine:
                 objects.delete(mine)
             elif objects.create(mine, self._self):
-                raise SetupError(IGNORES_CONDITIONS.format(place=objects.lake))
+                raise SetupError(IGNORES_CONDITIONS.format(place=objects.place))
             else:
                 for number in older:
                     if number != mine:
@@ -323,7 +305,7 @@ def lease_of(what: str, lake: str, cluster: str | None, ttl_s: float = TTL_S) ->
         ttl_s: Seconds that a candidate watches.
     """
     where = f"the lake {lake}" if cluster is None else f"the cluster {cluster!r} with the lake {lake}"
-    return Lease(f"{what} for {where}", _objects(what, lake, cluster), _seconds, ttl_s)
+    return Lease(f"{what} for {where}", _objects(what, lake, cluster), steady_s, ttl_s)
 
 
 _refused: dict[tuple[str, str, str | None], Lease] = {}
@@ -407,13 +389,6 @@ def _machine() -> str:
         return f"{boot} {Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
         return socket.gethostname()
-
-
-def _seconds() -> float:
-    # Counts while the machine is suspended, which Python's own monotonic clock does not on Linux.
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
 
 
 def _keep(lease: Lease, what: str, stop: threading.Event) -> None:

@@ -120,7 +120,7 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
         log_partition: Partition of the offsets log.
         leader_epoch: Leader epoch of the batch that holds the record: another one means that the group's coordinator
             was elected again; -1 when not known.
-        seen: The membership was only seen, in a round (`seen.py`); then `record` is the round's number, `record_time`
+        seen: The membership was only seen, in a round (admin mode); then `record` is the round's number, `record_time`
             its time, `generation` -1, `leader` None, `state_time` -1, and the order of the members may be another one
             than that in which the leader had them.
         decided_after: For a membership that was only seen, the time of the last round that looked and did not show it,

@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -45,9 +45,6 @@ class Request(IntEnum):
     GET_CONSUMER_CONNECTION_LIST = 203
     GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
     GET_CONSUMER_RUNNING_INFO = 307
-
-
-_NAMES: Final = {int(request): request.name for request in Request}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +171,6 @@ class Client:
     A connection that was lost is opened again by the next question. If one that served an earlier call of `ask` is lost
     before it has answered anything, its questions are asked again, once: the server may have been started again
     meanwhile.
-
-    Attributes:
-        sent: Requests sent since it was last cleared, by their name.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, credentials: Credentials | None = None) -> None:
@@ -186,7 +180,6 @@ class Client:
             tls: For servers that want TLS; None for plain connections.
             credentials: For servers with access control.
         """
-        self.sent: Counter[str] = Counter()
         self._tls, self._credentials = tls, credentials
         self._servers: dict[str, _Server] = {}
         self._runner = asyncio.Runner()
@@ -278,7 +271,6 @@ class Client:
             fields = signed(fields, question.body, self._credentials)
         frame = Frame(int(question.code), self._opaque, version=_VERSION, fields=fields or None, body=question.body)
         server.send(frame)
-        self.sent[_NAMES.get(question.code, str(question.code))] += 1
         return self._opaque
 
 

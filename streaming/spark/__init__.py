@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.spark.libraries import as_s3a, configured, jars_for
 from streaming.spark.prepared import class_archive, use_prepared_home
-from streaming.spark.session import start_spark
+from streaming.spark.session import as_s3a, configured, jars_for, start_spark
 
 __all__ = ["as_s3a", "class_archive", "configured", "jars_for", "start_spark", "use_prepared_home"]

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from streaming import advice
 from streaming.advice.period import Advice, GroupDay, MemberChange, Period, Produced, Rebalance, Tried
-from streaming.advice.restarts import STATIC_LEAST, returns
+from streaming.advice.rebalances import COOPERATIVE, COOPERATIVE_LEAST, STATIC_LEAST, STRATEGY_LEAST, returns
 from streaming.advice.rows import KINDS, advise
 from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, EMPTY_LEAST, HOT_LEAST, UNEXPLAINED_LEAST
-from streaming.advice.strategies import COOPERATIVE, COOPERATIVE_LEAST, STRATEGY_LEAST
 from streaming.groups import UNEXPLAINED
 
 DAY = date(2026, 3, 14)

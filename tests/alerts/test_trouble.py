@@ -181,7 +181,7 @@ def test_what_cannot_be_written_is_delivered_once_all_the_same_and_written_later
     with watched.alerter as alerter:
         watched.round(0)
         with monkeypatch.context() as disk:
-            disk.setattr("streaming.alerts.decisions.append_once", full)
+            disk.setattr("streaming.alerts.decisions.Decisions.commit", full)
             assert watched.round(1, drift=_drifted("a")) == [("drift", "a", "firing")]
             for number in range(2, 5):
                 assert watched.round(number) == []

@@ -22,6 +22,7 @@ from streaming.probe.rocketmq.observe import RocketMQLook
 from streaming.records import RocketMQObservation
 from streaming.rocketmq import Client
 from tests.benchmarks.figure import Figure, Say
+from tests.probe.witness import asked_of_rocketmq
 from tests.rocketmq.member import RocketMQMember
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
@@ -84,12 +85,12 @@ def _measure(asking: RocketMQCluster, names: Sequence[str], say: Say) -> list[Fi
     seconds, processor, requests = [], [], []
     for number in range(_ROUNDS):
         say(f"round {number + 1} of {_ROUNDS}")
-        asking.sent.clear()
         begin, began = time.perf_counter(), time.process_time()
-        _look(asking, names, number)
+        with asked_of_rocketmq() as sent:
+            _look(asking, names, number)
         seconds.append(time.perf_counter() - begin)
         processor.append(time.process_time() - began)
-        requests.append(asking.sent.total())
+        requests.append(sent.total())
     note = f"{_GROUPS} groups x {_MEMBERS} members, 2 brokers x {_QUEUES} queues, 2 name servers"
     return [
         Figure(

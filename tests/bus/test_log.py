@@ -55,7 +55,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(log_module, "_seconds", found)
+    monkeypatch.setattr(log_module, "steady_s", found)
     return found
 
 

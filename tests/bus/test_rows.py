@@ -21,8 +21,7 @@ from streaming.job.source.connection import Readers, kept_readers
 from streaming.probe import RoundAbandonedError, rounds_probe
 from streaming.probe.bus import Acknowledged, FolderAppender, KeyValue
 from streaming.probe.clients import open_reader
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import AnotherProbeError
+from streaming.probe.deadline import AnotherProbeError, Deadline
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.observe import RocketMQLook

@@ -11,8 +11,8 @@ import pytest
 from dashboards.boards.alerts import rules_of
 from dashboards.boards.clients import folded
 from dashboards.boards.cost import source_of, stopped, summed
-from dashboards.boards.decision import as_decided
 from dashboards.boards.itself import alerter, delay, maintained, missing
+from dashboards.boards.rebalances import as_decided
 from dashboards.format import Clock, reasons
 from dashboards.spans import Range
 from streaming.tables import DataFile

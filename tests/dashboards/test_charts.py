@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dashboards.boards.group import HeldValue, held_in, rolled_up, times_of
 from dashboards.boards.lag_map import lines_of_hours, lines_of_rows
-from dashboards.boards.states import HeldValue, held_in, rolled_up, times_of
 from dashboards.charts import (
     Heard,
     count_plot,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.decision import better, strategies
 from dashboards.boards.owners import MOST_MEMBERS, MOST_ROWS, owners
+from dashboards.boards.rebalances import better, strategies
 
 OFFSET = 100
 

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from streaming.config import Settings
 from streaming.groups import GroupConfig, Rows, encode_rows
+from streaming.job.batch import rows_by_table
 from streaming.job.rebuild import (
     Rebuild,
     RebuildingLake,
@@ -30,7 +31,6 @@ from streaming.job.rebuild import (
     plan_rebuild,
     write_gap,
 )
-from streaming.job.unpack import rows_by_table
 from streaming.maintain import Maintainer, repair
 from streaming.tables import TABLES, DeltaLake, LakeReader
 from streaming.tables import Lake as Writes

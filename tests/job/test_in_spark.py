@@ -20,9 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streaming.config import Writer
 from streaming.groups import GapRow, RoundRow, Rows, encode_rows
-from streaming.job.batch import batch_writer
+from streaming.job.batch import batch_writer, rows_by_table
 from streaming.job.progress import BatchLog, batch_row
-from streaming.job.unpack import rows_by_table
 from streaming.tables import ITSELF_TABLES, LakeReader, LakeUnwritableError, table_named, to_arrow
 from tests.empty_lake import empty_lake
 from tests.job import telling_source
@@ -303,7 +302,7 @@ ROUND = RoundRow("c", None, 1, 1_000, 0, 1_001, 10_000, "p", 3, 4, 5, 0, 6, 0, 1
 def test_rows_come_in_their_order_however_many_are_unpacked_at_once(
     monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("streaming.job.unpack._UNPACKED", at_once)
+    monkeypatch.setattr("streaming.job.batch._UNPACKED", at_once)
     parts = [[gap(1), gap(2)], [gap(3)], [], [gap(4), gap(5), gap(6)]]
     packed = [encode_rows(Rows(gaps=part)) for part in parts] + [encode_rows(Rows(rounds=[ROUND]))]
 

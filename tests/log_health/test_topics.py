@@ -242,7 +242,7 @@ def looks(draw: st.DrawFn) -> ClusterTopicObservation:
 @given(st.lists(st.lists(looks(), max_size=3), min_size=1, max_size=3))
 def test_whatever_the_probe_sees_fits_the_table(batches: list[list[ClusterTopicObservation]]) -> None:
     # Imported here: it loads deltalake and pyarrow, which this folder's other tests do without.
-    from streaming.job.unpack import rows_by_table  # noqa: PLC0415
+    from streaming.job.batch import rows_by_table  # noqa: PLC0415
 
     stored: tuple[int, bytes] | None = None
     for batch in batches:

@@ -13,8 +13,7 @@ from streaming.config import ProbeSettings
 from streaming.events import MAX_RECORD_BYTES, GroupEvent, GroupsEvent, RocketMQGroupEvent, decode_event
 from streaming.health import Condition
 from streaming.probe.bus import Acknowledged, KeyValue
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError, StopRequestedError
 from streaming.probe.run import ProbeHealth
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import OK, GroupObservation, MemberSeen, QueuesSeen, RocketMQObservation, TopicSeen

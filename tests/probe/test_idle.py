@@ -11,7 +11,8 @@ import pytest
 from streaming.config import Filters, JobSettings, ProbeSettings, Settings
 from streaming.events import Event, GroupEvent, encode
 from streaming.groups.lag.partitions import WINDOW
-from streaming.probe import Probe, RoundAbandonedError, readback
+from streaming.probe import Probe, RoundAbandonedError
+from streaming.probe import bus as readback
 from streaming.probe.deadline import Deadline
 from streaming.probe.idle import SETTLED_ROUNDS, SPREAD_ROUNDS, STEADY_ROUNDS, Rest, rest_after, rested
 from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup, RoundHead

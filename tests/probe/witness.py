@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import NoError, RetriableError
@@ -21,11 +24,42 @@ from streaming.events import (
     decode_event,
     decode_round,
 )
+from streaming.probe.clients import Connections
+from streaming.probe.deadline import Deadline
 from streaming.records import GroupObservation, RoundClosed, RoundOpened, TopicObservation
+from streaming.rocketmq import Answer, Client, Question, Request
 
-__all__ = ["Cluster", "MakeSettings", "Seen", "read", "read_round", "rounds_of"]
+__all__ = ["Cluster", "MakeSettings", "Seen", "asked_of_rocketmq", "read", "read_round", "requests_sent", "rounds_of"]
 
 MakeSettings = Callable[..., Settings]
+
+
+@contextmanager
+def requests_sent() -> Iterator[Counter[str]]:
+    """The requests to Kafka that the probe sends meanwhile, by Kafka's name."""
+    sent: Counter[str] = Counter()
+    send = Connections._send
+
+    async def counted(connections: Connections, node: int | None, request: Any, deadline: Deadline) -> Any:
+        sent[request.name.removesuffix("Request")] += 1
+        return await send(connections, node, request, deadline)
+
+    with patch.object(Connections, "_send", counted):
+        yield sent
+
+
+@contextmanager
+def asked_of_rocketmq() -> Iterator[Counter[str]]:
+    """The requests to RocketMQ that are sent meanwhile, by their names."""
+    sent: Counter[str] = Counter()
+    ask = Client.ask
+
+    def counted(client: Client, questions: Sequence[Question], seconds: float) -> list[Answer]:
+        sent.update(Request(question.code).name for question in questions)
+        return ask(client, questions, seconds)
+
+    with patch.object(Client, "ask", counted):
+        yield sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from streaming.config import ServeSettings, load_settings
 from streaming.exceptions import SetupError
-from streaming.serve.access import Guard
+from streaming.serve.app import Guard
 from tests.serve.client import Answer, ask
 
 HEADERS = ("content-security-policy", "x-frame-options", "x-content-type-options", "referrer-policy")

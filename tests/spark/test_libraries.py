@@ -19,7 +19,7 @@ from streaming.job.class_archive import begin_to_write
 from streaming.maintain import maintain
 from streaming.spark import class_archive, use_prepared_home
 from streaming.spark._spark_submit import command_of
-from streaming.spark.libraries import as_s3a, jars_for, s3a_settings, settings_for
+from streaming.spark.session import as_s3a, jars_for, s3a_settings, settings_for
 from tests.maintain.build import new_lake
 
 

@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from streaming.alerts.delivery.deliveries import Deliveries
+from streaming.alerts.decisions import Deliveries
 from streaming.catalog import contents
 from streaming.maintain import Maintainer
 from streaming.tables import (

@@ -160,7 +160,7 @@ def in_every_order(asked: ServerGroup, *, targets_listed: bool = True) -> Iterat
     Args:
         asked: The assignor's input.
         targets_listed: The previous targets list their topics as their records do. The probe's answers do not
-            (`streaming/probe/kafka/seen.py` sorts them), so the reverse is tried as well.
+            (`streaming/probe/kafka/look.py` sorts them), so the reverse is tried as well.
     """
     yield asked
     partitions = sum(topic.partitions for topic in asked.topics.values())

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from streaming.job.rebuild.begin import begin, look_at_topics, write_gap
 from streaming.job.rebuild.lake import RebuildingLake, gone_members, incarnations_of
-from streaming.job.rebuild.plan import Rebuild, Topics, new_rows, plan_rebuild, read_plan, write_plan
+from streaming.job.rebuild.plan import (
+    Rebuild,
+    Topics,
+    begin,
+    look_at_topics,
+    new_rows,
+    plan_rebuild,
+    read_plan,
+    write_gap,
+    write_plan,
+)
 
 __all__ = [
     "Rebuild",

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from streaming.job.source.connection import Readers
 from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError
-from streaming.job.source.plan import Batch, MostRead, RoundRecord, VoidRecord, plan_batch
+from streaming.job.source.plan import Batch, MostRead, RoundRecord, RoundsTopic, VoidRecord, plan_batch
 from streaming.job.source.positions import (
     Positions,
     TopicEnds,
@@ -28,7 +28,6 @@ from streaming.job.source.positions import (
     recreated,
     turn,
 )
-from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out, window_ends
 from streaming.lifecycle import room_log

@@ -10,9 +10,8 @@ import msgspec
 
 from streaming.offsets_log import Rejected, decode_subscription, printed, seen_member
 from streaming.probe.kafka.followed import Committed
-from streaming.probe.kafka.look import EMPTY, STABLE, Description, ListedGroup
+from streaming.probe.kafka.look import EMPTY, MOST_TOLD, STABLE, Description, GroupMembers, ListedGroup, SeenGroup
 from streaming.probe.kafka.requests import OffsetKind, Refused, TopicMetadata
-from streaming.probe.kafka.seen import MOST_TOLD, GroupMembers, SeenGroup
 from streaming.records import (
     CONSUMER,
     SHARE,

@@ -6,7 +6,6 @@ place than in several.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,8 +17,7 @@ from streaming.config import Filters
 from streaming.lifecycle import room_log
 from streaming.offsets_log import partition_for
 from streaming.probe.clients import Connections
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.answers import (
     assigned_description,
     classic_description,
@@ -184,11 +182,6 @@ class KafkaCluster:
                 heartbeat_ms,
                 hides_groups=filters.hides_groups,
             )
-
-    @property
-    def sent(self) -> Counter[str]:
-        """Requests sent since it was last cleared, by Kafka's name."""
-        return self._connections.sent
 
     def offsets_log(self, deadline: Deadline) -> OffsetsLogView:
         """Find the offsets log.

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from streaming.lifecycle import room_log
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.requests import (
     GroupRequests,
     MetadataRequests,

@@ -28,8 +28,7 @@ import msgspec
 
 from streaming.lifecycle import room_log
 from streaming.offsets_log import LogRecord
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.answers import leaders_of
 from streaming.probe.kafka.look import EMPTY, ListedGroup
 from streaming.probe.kafka.requests import (

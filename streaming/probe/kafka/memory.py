@@ -16,8 +16,7 @@ from streaming.offsets_log import partition_for
 from streaming.probe.idle import STEADY_ROUNDS, Rest, rest_after
 from streaming.probe.kafka.cluster_topics import TopicTurns
 from streaming.probe.kafka.holds import BlockedPartition, lasting, recalled_holds
-from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
-from streaming.probe.kafka.seen import LastReport
+from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, LastReport, RoundHead
 from streaming.records import Brokers, RoundClosed
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -17,9 +17,8 @@ from streaming.offsets_log import partition_for
 from streaming.probe.idle import Reporting, is_its_turn, reporting, rested
 from streaming.probe.kafka.cluster_topics import AskedTopics
 from streaming.probe.kafka.holds import BlockedPartition, lasting
-from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
+from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead, SeenRound, report
 from streaming.probe.kafka.memory import Memory
-from streaming.probe.kafka.seen import SeenRound, report
 from streaming.records import (
     ADMIN,
     LONGEST_READER,

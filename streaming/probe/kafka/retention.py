@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from streaming.lifecycle import room_log
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.requests import Refused
 
 _LOG = room_log(__name__)

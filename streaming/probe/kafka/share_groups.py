@@ -17,8 +17,7 @@ from typing import Final
 
 from streaming.lifecycle import room_log
 from streaming.offsets_log import LogRecord, UnknownKey, UnknownVersion, UnreadableRecords, Windows, unknown_type
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.answers import leaders_of
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.requests import (

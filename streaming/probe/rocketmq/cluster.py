@@ -14,15 +14,13 @@ has what each server said; a server or client that does not answer is there with
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from streaming.config import Filters
 from streaming.lifecycle import room_log
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.rocketmq import parts
 from streaming.probe.rocketmq.members import MemberQuestions
 from streaming.probe.rocketmq.observe import UNTOLD, RocketMQLook
@@ -111,11 +109,6 @@ class RocketMQCluster:
         self._turn: dict[str, int] = {}
         self._time = -1
         self._warned: dict[str, int] = {}
-
-    @property
-    def sent(self) -> Counter[str]:
-        """Requests sent since it was last cleared, by their name."""
-        return self._client.sent
 
     def observe_groups(
         self, known: Iterable[str], quiet: frozenset[str], time: int, deadline: Deadline

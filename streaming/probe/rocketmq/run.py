@@ -11,9 +11,8 @@ from collections.abc import Iterator
 
 from streaming.config import RocketMQSettings, Settings
 from streaming.exceptions import SetupError
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
-from streaming.probe.readback import read_back
+from streaming.probe.bus import read_back
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.rocketmq import parts
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.observe import RocketMQMemory, recall, round_of_groups
@@ -48,13 +47,6 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         self._client: Client | None = None
         self._cluster: RocketMQCluster | None = None
         self._stamp: tuple[int | None, ...] = ()
-
-    @property
-    def requests(self) -> dict[str, int]:
-        """Requests sent since the client was opened, by RocketMQ's name."""
-        if self._cluster:
-            return dict(self._cluster.sent)
-        return {}
 
     def _close(self) -> None:
         client, self._client, self._cluster = self._client, None, None

@@ -14,10 +14,8 @@ from streaming.bus import TopicReader
 from streaming.config import Settings
 from streaming.events import RejectedEvent, UnknownType, decode_round
 from streaming.lifecycle import room_log
-from streaming.probe.bus import open_bus_reader
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError, error_text
-from streaming.probe.readback import records
+from streaming.probe.bus import open_bus_reader, records
+from streaming.probe.deadline import AnotherProbeError, Deadline, RoundAbandonedError, error_text
 from streaming.probe.standby.others import Identity, Others, Run
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.record_batches import OffsetRange, UnreadableTopicError

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from streaming.alerts.decisions import Decisions
-from streaming.alerts.delivery import deliveries as module
-from streaming.alerts.delivery.deliveries import Deliveries
+from streaming.alerts import decisions as module
+from streaming.alerts.decisions import Decisions, Deliveries
 from streaming.alerts.delivery.items import DELIVERED, FAILED, GIVEN_UP, HELD, SKIPPED, Delivery
 from streaming.alerts.delivery.messages import digest_of, message_of
 from streaming.alerts.transitions import Transition

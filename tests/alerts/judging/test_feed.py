@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from streaming.alerts.decisions import Decisions
-from streaming.alerts.delivery.deliveries import Deliveries
+from streaming.alerts.decisions import Decisions, Deliveries
 from streaming.alerts.delivery.items import DELIVERED, Delivery
 from streaming.alerts.judging.feed import Chunk, EventFeed, Feed
 from streaming.alerts.judging.firing import FeedRound, FiringState, Observed, RuleRow, step

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.events import RejectedEvent
-from streaming.job.source.plan import Batch, MostRead, RoundRecord, plan_batch
+from streaming.job.source.plan import Batch, MostRead, RoundRecord, RoundsTopic, plan_batch
 from streaming.job.source.positions import INITIAL, Positions
-from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.record_batches import FetchedBatch, OffsetRange
 from streaming.records import RoundClosed
 from tests.job.source.made_rounds import CLUSTER, at, closed, opened

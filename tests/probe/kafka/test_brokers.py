@@ -28,7 +28,7 @@ from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refu
 from streaming.records import Broker, Brokers, RoundClosed
 from tests.pair_of_brokers import Pair
 from tests.patience import until
-from tests.probe.witness import Cluster, read_round
+from tests.probe.witness import Cluster, read_round, requests_sent
 
 GROUPS = 20
 PREFERRED = 0  # election type on the wire (KIP-460)
@@ -61,9 +61,8 @@ def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings:
     cluster.admin.create_topics({topic: {"assignments": {0: [1, 2], 1: [2, 1], 2: [2, 1]}}}, wait_for_metadata=True)
     cluster.produce(topic, [3, 4, 5])
     groups = {cluster.commit(str(number), topic, [1, 1, 1]) for number in range(GROUPS)}
-    with Probe(pair_settings) as probe:
+    with Probe(pair_settings) as probe, requests_sent() as sent:
         closed = probe.round()
-        sent = probe.requests
     # Both brokers coordinate groups and lead partitions of both topics.
     # (Any of them tells how long topics keep their records.)
     each = {"Metadata": 2, "ListGroups": 2, "OffsetFetch": 2, "ListOffsets": 2 * 2 + 3 * 2}

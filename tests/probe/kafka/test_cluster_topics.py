@@ -11,9 +11,9 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 from streaming.config import KafkaSettings, Settings
 from streaming.events import ClusterTopicEvent
 from streaming.groups import encode_rows
+from streaming.job.batch import rows_by_table
 from streaming.job.operator import advance_key, group_config
 from streaming.job.source.events import EventReader, EventRound
-from streaming.job.unpack import rows_by_table
 from streaming.probe import Probe
 from streaming.probe.kafka.cluster_topics import ABSENT_ROUNDS
 from streaming.records import ClosedRound, ClusterTopicObservation, RoundClosed, encode_inputs, topic_key

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from kafka.errors import TopicAuthorizationFailedError
 
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.connect_groups import ConfigTail, ConnectConfigs, ConnectGroups
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.requests import OffsetKind, Refused, TopicMetadata

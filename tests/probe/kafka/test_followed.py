@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -24,7 +25,7 @@ from streaming.probe.kafka.memory import Memory
 from streaming.records import CommitWindow, GroupInput, MembershipTombstone
 from tests.patience import until
 from tests.probe.kafka.build import topic
-from tests.probe.witness import Cluster
+from tests.probe.witness import Cluster, requests_sent
 
 LOG = "__consumer_offsets"
 
@@ -38,7 +39,8 @@ class Followed:
         kafka = KafkaSettings(bootstrap_servers=cluster.bootstrap)
         self._tail = LogTail(LOG, lambda: open_reader(kafka), self._filters.watches_group)
         self._kept = KafkaCluster(cluster.admin, LOG, self._filters, tail=self._tail)
-        self.look = self._observe(self._kept)
+        self._sent: Counter[str] = Counter()
+        self.look = self._look()
 
     def close(self) -> None:
         self._tail.close()
@@ -46,20 +48,23 @@ class Followed:
     @property
     def asked(self) -> int:
         """Requests about groups, beside their lists."""
-        return sum(self._kept.sent[name] for name in ("OffsetFetch", "DescribeGroups", "ConsumerGroupDescribe"))
+        return sum(self._sent[name] for name in ("OffsetFetch", "DescribeGroups", "ConsumerGroupDescribe"))
 
     def agree(self, is_so: Callable[[GroupsSeen], bool]) -> None:
         """Look until coordinators tell that something is so; then both know the same."""
         deadline = time.monotonic() + 90
         while True:
-            self.look, fresh = (
-                self._observe(self._kept),
-                self._observe(KafkaCluster(self._cluster.admin, LOG, self._filters)),
-            )
+            self.look, fresh = self._look(), self._observe(KafkaCluster(self._cluster.admin, LOG, self._filters))
             if is_so(fresh) and (self.look.committed, self.look.descriptions) == (fresh.committed, fresh.descriptions):
                 assert self.look.topics_of_groups == fresh.topics_of_groups
                 return
             assert time.monotonic() < deadline, (is_so(fresh), self.look, fresh)
+
+    def _look(self) -> GroupsSeen:
+        with requests_sent() as sent:
+            look = self._observe(self._kept)
+        self._sent.update(sent)
+        return look
 
     def _observe(self, cluster: KafkaCluster) -> GroupsSeen:
         deadline = Deadline.after(30)

@@ -10,7 +10,7 @@ from streaming.probe import Probe
 from streaming.probe.kafka.retention import TOPICS_A_ROUND, RetentionKey, Retentions
 from streaming.records import TopicRetention
 from tests.probe.secured import Secured
-from tests.probe.witness import Cluster, read_round
+from tests.probe.witness import Cluster, read_round, requests_sent
 
 PERIOD_S = 600.0
 WEEK = TopicRetention(7 * 86_400_000, -1, deletes=True, append_time=False)
@@ -100,7 +100,7 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
             {topic: {"num_partitions": 1, "replication_factor": 1, "configs": configs}}, wait_for_metadata=True
         )
     groups = {topic: cluster.commit(f"of-{topic}", topic, [0]) for topic in (plain, special, compacted)}
-    with Probe(settings) as probe:
+    with Probe(settings) as probe, requests_sent() as sent:
         for _ in range(2):
             seen = read_round(settings, probe.round())
             told = {topic: seen.topics(group)[topic].retention for topic, group in groups.items()}
@@ -110,7 +110,7 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
                 compacted: TopicRetention(-1, -1, deletes=False, append_time=False, compacts=True),
             }
         # (Of the topics, and of the broker how long it keeps offsets.)
-        assert probe.requests["DescribeConfigs"] == 2
+        assert sent["DescribeConfigs"] == 2
 
 
 @pytest.mark.kafka

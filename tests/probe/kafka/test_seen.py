@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from streaming.probe.kafka import seen as told_by
+from streaming.probe.kafka import look as told_by
 from streaming.probe.kafka.cluster_topics import (
     ABSENT_ROUNDS,
     TOPICS_A_ROUND,
@@ -17,7 +17,7 @@ from streaming.probe.kafka.cluster_topics import (
     lists,
     turns_after,
 )
-from streaming.probe.kafka.seen import GroupMembers, LastReport, SeenGroup, SeenRound, report
+from streaming.probe.kafka.look import GroupMembers, LastReport, SeenGroup, SeenRound, report
 from streaming.records import ClusterTopicObservation, Member, Seen, SeenClassic, SeenCommits
 
 OFFSETS = {("x", 0): 5, ("x", 1): 7}

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from kafka.errors import TopicAuthorizationFailedError
 
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.requests import Refused, ShareOffset, ShareSettings, TopicMetadata
 from streaming.probe.kafka.share_groups import ShareGroups, StateTail

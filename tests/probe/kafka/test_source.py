@@ -14,11 +14,11 @@ from streaming.config import Filters, Settings
 from streaming.exceptions import SetupError
 from streaming.probe import Probe, RoundAbandonedError, StopRequestedError, check
 from streaming.probe.deadline import Deadline
-from streaming.probe.kafka import source
-from streaming.probe.kafka.source import choose, is_readable
+from streaming.probe.kafka import run as source
+from streaming.probe.kafka.run import choose, is_readable
 from streaming.records import Seen
 from tests.probe.secured import RIGHTS, Secured
-from tests.probe.witness import read_round
+from tests.probe.witness import read_round, requests_sent
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 
@@ -166,9 +166,8 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
     topics = {"rounds_topic": f"evenkeel.seen{describes_log:d}", "events_topic": f"evenkeel.told{describes_log:d}"}
     chosen = secured.settings(Filters(groups=("billing",), topics=("orders",)), **topics)
     assert check(chosen) == []
-    with Probe(chosen) as probe:
+    with Probe(chosen) as probe, requests_sent() as sent:
         first, second = probe.round(), probe.round()
-        sent = probe.requests
     assert (first.log, first.source, first.groups) == ((), "admin", 1)
     plain = chosen.model_copy(
         update={"kafka": chosen.kafka.model_copy(update={"bootstrap_servers": secured.broker.bootstrap,

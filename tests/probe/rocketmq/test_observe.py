@@ -10,8 +10,7 @@ import pytest
 from streaming.config import Filters
 from streaming.demo.ports import free_port
 from streaming.events import decode_event, encode
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.idle import SETTLED_ROUNDS, SPREAD_ROUNDS
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.members import MemberQuestions, SilentClients

@@ -10,10 +10,11 @@ from kafka import KafkaConsumer, TopicPartition
 from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Settings
 from streaming.events import RocketMQGroupEvent, decode_event, decode_round
 from streaming.probe import check
-from streaming.probe.exceptions import AnotherProbeError
+from streaming.probe.deadline import AnotherProbeError
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.standby import Identity
 from streaming.records import RoundClosed, RoundOpened
+from tests.probe.witness import asked_of_rocketmq
 from tests.rocketmq import recipes
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
@@ -60,9 +61,9 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     assert check(settings) == []
     with rocketmq.commands() as commands:
         commands.create_topic(unique, 2)
-    with recipes.steady(rocketmq.addresses[:1], unique, unique, count=2), RocketMQProbe(settings) as probe:
+    steady = recipes.steady(rocketmq.addresses[:1], unique, unique, count=2)
+    with steady, RocketMQProbe(settings) as probe, asked_of_rocketmq() as requests:
         first, second = probe.round(), probe.round()
-        requests = probe.requests
     assert isinstance(second, RoundClosed)
     assert (second.source, second.log, second.log_end, second.holds) == ("rocketmq", (), (), None)
     assert (second.groups, second.written, second.cluster) == (1, 1, unique)

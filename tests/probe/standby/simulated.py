@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from streaming.probe import RoundAbandonedError
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import AnotherProbeError
+from streaming.probe.deadline import AnotherProbeError, Deadline
 from streaming.probe.standby import Identity, Tail, Turn
 from streaming.probe.standby.turn import SeenRecord
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter

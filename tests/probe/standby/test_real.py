@@ -15,7 +15,7 @@ import pytest
 from streaming.config import Settings, environment_of
 from streaming.lifecycle import SUPERVISOR
 from streaming.probe import Probe
-from streaming.probe.exceptions import AnotherProbeError
+from streaming.probe.deadline import AnotherProbeError
 from streaming.probe.standby import Identity
 from streaming.probe.writer import Opened, RoundWriter
 from streaming.records import RoundClosed

@@ -16,8 +16,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.offsets_log import printed
 from streaming.probe.clients import Connections, chunks_by_node
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.brokers import Host
 from streaming.records import TopicRetention
 
