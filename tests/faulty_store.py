@@ -65,13 +65,11 @@ class FaultyStore:
 
     def fail(self, how: str) -> int:
         """Let requests fail from now on; returns how many have failed before."""
-        assert self._process.stdin is not None
         self._process.stdin.write(f"{how}\n")
         self._process.stdin.flush()
         return int(self._answer())
 
     def _answer(self) -> str:
-        assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
     def __enter__(self) -> FaultyStore:

@@ -142,13 +142,11 @@ def run_java(arguments: Sequence[str | Path]) -> str:
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
     except subprocess.TimeoutExpired as error:
-        message = f"{arguments[0]} did not end within {_TOOL_S} s: is the cluster reachable?"
-        raise JavaToolError(message) from error
+        raise JavaToolError(f"{arguments[0]} did not end within {_TOOL_S} s: is the cluster reachable?") from error
     if ended.returncode or ended.stdout.lstrip().startswith("Error:") or "\nError: " in ended.stdout:
-        message = (
+        raise JavaToolError(
             f"{arguments[0]} failed (exit code {ended.returncode}): {(ended.stdout + ended.stderr).strip()[:2000]}"
         )
-        raise JavaToolError(message)
     return ended.stdout
 
 

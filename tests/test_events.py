@@ -166,8 +166,6 @@ def test_fields_of_a_newer_probe_are_passed_over() -> None:
     closed |= {"v": 900, "quota": {}}
     closed["brokers"]["up"][0] += [7]
     read, round_ = decode_event(json.dumps(groups).encode()), decode_round(json.dumps(closed).encode())
-    assert isinstance(read, GroupsEvent)
-    assert isinstance(round_, RoundClosed)
     assert list(read.events()) == [replace(OTHER, v=900), replace(GROUP, v=900)]
     assert (round_.v, round_.brokers) == (900, CLOSED.brokers)
 
@@ -176,7 +174,6 @@ def test_fields_of_a_newer_probe_are_passed_over() -> None:
 def test_a_type_that_is_not_known_is_no_damage(decode: Callable[[bytes], object]) -> None:
     found = decode(json.dumps({"v": 3, "type": "quota\n\x1b[2J", "group": 7}).encode())
     assert found == UnknownType("quota\\n\\x1b[2J")
-    assert isinstance(found, UnknownType)
     assert found.reason == "type quota\\n\\x1b[2J is not known to this release; a newer probe may have written it"
 
 
@@ -186,7 +183,6 @@ def test_a_type_that_is_not_known_is_no_damage(decode: Callable[[bytes], object]
 )
 def test_what_is_no_event_of_ours_is_refused_with_a_printable_reason(value: bytes | None) -> None:
     found = decode_event(value)
-    assert isinstance(found, RejectedEvent)
     assert found.reason.isprintable()
     assert isinstance(decode_round(encode(GROUPS)), RejectedEvent)
 

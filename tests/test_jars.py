@@ -112,8 +112,7 @@ def test_wrong_bytes_twice_are_one_sentence_and_leave_nothing(
 
 def test_no_network_is_one_sentence(cache: Path, registry: Callable[[Receive], list[str]]) -> None:
     def refuse(_jar: Jar, _scratch: Path) -> bytes:
-        message = "a long story"
-        raise requests.ConnectionError(message)
+        raise requests.ConnectionError("a long story")
 
     registry(refuse)
     with pytest.raises(SetupError, match=r"did not send it \(ConnectionError\): check the network"):

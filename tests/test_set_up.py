@@ -49,8 +49,6 @@ class Environment:
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     """An environment made with this Python, with a file that only its deletion takes away."""
     spec = spec_from_file_location("set_up", _ROOT / "conf" / "setup.py")
-    assert spec is not None
-    assert spec.loader is not None
     setup = module_from_spec(spec)
     spec.loader.exec_module(setup)
     environment = Environment(setup, tmp_path / ".venv")

@@ -150,7 +150,6 @@ class Living:
     def poll(self, wall_ms: float | None = None) -> None:
         """Poll at a time, until everything that may be sent has been sent."""
         self.wall_ms = self.wall_ms if wall_ms is None else wall_ms
-        assert self.alerter is not None
         self.alerter.poll()
         until_idle(self.alerter)
         self.alerter.poll()

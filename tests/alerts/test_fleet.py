@@ -37,7 +37,6 @@ class Mailbox:
 
     def send(self, message: Message) -> AttemptOutcome:
         decided = message.decided
-        assert decided is not None
         if decided.cluster in self.stuck:
             self.open.wait(_PATIENCE_S)
         self.told.append((decided.cluster, decided.state, decided.group_id))

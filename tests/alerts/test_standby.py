@@ -63,7 +63,6 @@ def test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone(first
             living.round(number, drift=verdicts)
         second = second or Other(first, "two")
         second.poll()
-    assert second is not None
     second.stop()
     alone.stop()
     assert _told(first) == _told(alone) != []
@@ -91,8 +90,7 @@ def test_an_end_that_cannot_write_its_last_deliveries_releases_the_lease_all_the
     second.poll()
 
     def fails(_: Alerter) -> None:
-        message = "no space left on device"
-        raise OSError(message)
+        raise OSError("no space left on device")
 
     with monkeypatch.context() as broken:
         broken.setattr(Alerter, "_write_results", fails)
@@ -110,7 +108,6 @@ def test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what
     first.inboxes["ops"].fails = ["the target answered HTTP 500"]
     first.writer.write(1, {"drift": drifted("a")})
     first.wall_ms = time_of(1) + 1_000
-    assert first.alerter is not None
     first.alerter.poll()
     for queue in first.alerter._outgoing.queues:
         queue.stop()
@@ -136,7 +133,6 @@ def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living
     first.writer.write(1, {"drift": drifted("a")})
     second.poll()
     assert _told(first) == ["[firing] drift: a (critical)"]
-    assert first.alerter is not None
     with pytest.raises(LeaseLostError, match="The lease was taken over"):
         first.alerter.poll()
     first.stop()

@@ -175,8 +175,7 @@ def test_what_cannot_be_written_is_delivered_once_all_the_same_and_written_later
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
-        message = "No space left on device"
-        raise OSError(message)
+        raise OSError("No space left on device")
 
     with watched.alerter as alerter:
         watched.round(0)
@@ -201,12 +200,10 @@ def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fa
 ) -> None:
     def made_and_failed(*given: Any, **named: Any) -> None:
         append_once(*given, **named)
-        message = "the connection broke before the answer"
-        raise OSError(message)
+        raise OSError("the connection broke before the answer")
 
     def lost(_newest: object) -> None:
-        message = "a file is gone"
-        raise LakeUnreadableError(message)
+        raise LakeUnreadableError("a file is gone")
 
     with watched.alerter as alerter:
         watched.round(0)

@@ -194,8 +194,7 @@ def _role(role: str, root: Path, folder: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.benchmarks.ages", role, str(root), folder]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        message = f"the {role} of a lake could not be measured"
-        raise RuntimeError(message)
+        raise RuntimeError(f"the {role} of a lake could not be measured")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

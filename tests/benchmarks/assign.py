@@ -222,11 +222,9 @@ def _java_times(source: Path, size: Size) -> list[tuple[float, int]]:
     try:
         run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_JAVA_STUCK_S)
     except subprocess.TimeoutExpired:
-        message = f"{size.name}: Java was not done after {_JAVA_STUCK_S} s"
-        raise RuntimeError(message) from None
+        raise RuntimeError(f"{size.name}: Java was not done after {_JAVA_STUCK_S} s") from None
     except subprocess.CalledProcessError as error:
-        message = f"Java ended with {error.returncode}: {str(error.stderr)[-300:]}"
-        raise RuntimeError(message) from None
+        raise RuntimeError(f"Java ended with {error.returncode}: {str(error.stderr)[-300:]}") from None
     return [(float(ms), int(sum_)) for ms, sum_ in (line.split() for line in run.stdout.splitlines())]
 
 
@@ -249,8 +247,7 @@ def compared(name: str, ms: float, aim: str, sum_: int, java: tuple[float, int] 
     if java is None:
         return Figure(name, f"{ms:,.1f} ms", aim, f"Java over {_JAVA_LIMIT_S} s")
     if java[1] != sum_:
-        message = f"{name}: Java computed something else"
-        raise RuntimeError(message)
+        raise RuntimeError(f"{name}: Java computed something else")
     return Figure(name, _as_text(ms), aim, f"Java {_as_text(java[0])}: {java[0] / ms:.1f} x")
 
 

@@ -91,8 +91,7 @@ def _until(done: Callable[[], bool], process: GuardedProcess) -> tuple[float, di
     began, tree, most = time.time(), UpTree(process.pid), 0
     while not done():
         if process.poll() is not None or time.time() > began + _LONGEST_S:
-            message = f"nothing came of it: {process.last_line()}"
-            raise RuntimeError(message)
+            raise RuntimeError(f"nothing came of it: {process.last_line()}")
         tree.spent()
         most = max(most, sum(tree.held.values()))
         time.sleep(_POLL_S)

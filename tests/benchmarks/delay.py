@@ -120,8 +120,9 @@ class _Watch:
         while self.rows < rows:
             if time.monotonic() > end:
                 told = ", ".join(f"{len(seen)} in {table}" for table, seen in self._seen.items())
-                message = f"rows of {rows} decisions were expected within {patience_s:.0f} s, there are {told}"
-                raise RuntimeError(message)
+                raise RuntimeError(
+                    f"rows of {rows} decisions were expected within {patience_s:.0f} s, there are {told}"
+                )
             self.during(_LOOK_S)
 
 

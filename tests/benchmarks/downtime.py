@@ -40,8 +40,7 @@ def downtime(cluster: BenchCluster, say: Say, *, missed: int = 60, rounds_a_batc
     first, last = job.batches[0], job.batches[-1]
     rounds = missed - first.rows.get("rounds", 0)
     if not rounds:
-        message = f"all {missed} rounds lay in the first batch: nothing is left to measure"
-        raise RuntimeError(message)
+        raise RuntimeError(f"all {missed} rounds lay in the first batch: nothing is left to measure")
     seconds, spent = last.at - first.at, last.spent.since(first.spent)
     lag = sum(batch.rows.get("lag", 0) for batch in job.batches[1:])
     return [

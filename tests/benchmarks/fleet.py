@@ -89,10 +89,9 @@ def _delays(lake: Path, names: list[str], rounds: int, least_s: float = 0.0) -> 
     began = time.monotonic()
     while time.monotonic() - began < least_s or min(len(late) for late in seen.values()) < rounds:
         if time.monotonic() - began > _LONGEST_S:
-            message = (
+            raise RuntimeError(
                 f"{rounds} rounds of each cluster were not seen: { ({name: len(late) for name, late in seen.items()}) }"
             )
-            raise RuntimeError(message)
         time.sleep(0.2)
         if not (lake / "rounds").exists():
             continue

@@ -274,8 +274,7 @@ class MadeGroups:
     def _flush(self) -> None:
         left = self._producer.flush(_ROUND_S) + self._not_queued
         if left or self._refused:
-            message = f"the broker did not take {left or len(self._refused)} records: {self._refused[:1]}"
-            raise RuntimeError(message)
+            raise RuntimeError(f"the broker did not take {left or len(self._refused)} records: {self._refused[:1]}")
 
 
 def _topic(name: str, topic_id: str | None, end: list[int]) -> TopicObservation:

@@ -117,8 +117,7 @@ def write(bootstrap: str, wanted: Reading) -> None:
             except BufferError:
                 producer.poll(0.1)
     if left := producer.flush(_FLUSH_S):
-        message = f"the broker did not take {left} records"
-        raise RuntimeError(message)
+        raise RuntimeError(f"the broker did not take {left} records")
 
 
 def processor_seconds(bootstrap: str, wanted: Reading) -> float:
@@ -130,8 +129,7 @@ def processor_seconds(bootstrap: str, wanted: Reading) -> float:
     rows = sum(1 for _ in task_rows(task, settings, Readers(reader, reader)))
     spent = time.process_time() - began
     if rows != _GROUPS:
-        message = f"the benchmark's own log came as {rows} rows; its figure would mean nothing"
-        raise RuntimeError(message)
+        raise RuntimeError(f"the benchmark's own log came as {rows} rows; its figure would mean nothing")
     return spent
 
 

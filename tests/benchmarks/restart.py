@@ -94,7 +94,6 @@ def _until(is_so: Callable[[], bool]) -> float:
     end = time.monotonic() + _LONGEST_S
     while not is_so():
         if time.monotonic() > end:
-            message = "nothing came back after a kill"
-            raise RuntimeError(message)
+            raise RuntimeError("nothing came back after a kill")
         time.sleep(_POLL_S)
     return time.monotonic()

@@ -71,8 +71,7 @@ def _until_all_hold(asking: RocketMQCluster, names: Sequence[str], queues: int) 
         _held(seen, name) == queues for name, seen in _look(asking, names, 0).groups.items() if name in names
     ):
         if time.monotonic() > limit:
-            message = f"the groups did not come to rest within {_START_S:.0f} s"
-            raise RuntimeError(message)
+            raise RuntimeError(f"the groups did not come to rest within {_START_S:.0f} s")
         time.sleep(1)
 
 

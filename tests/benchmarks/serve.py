@@ -160,8 +160,7 @@ def _running(lake: Path) -> Iterator[tuple[int, psutil.Process, float]]:
     try:
         while not (shown := _page(port)) or b"has just started" in shown:
             if process.poll() is not None:
-                message = f"the server ended with exit code {process.returncode}"
-                raise RuntimeError(message)
+                raise RuntimeError(f"the server ended with exit code {process.returncode}")
             time.sleep(0.2)
         yield port, psutil.Process(process.pid), time.monotonic() - began
     finally:

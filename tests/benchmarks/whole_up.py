@@ -169,8 +169,7 @@ def await_rounds(settings: Settings, process: GuardedProcess, rounds: int) -> fl
     end = time.time() + _LONGEST_S
     while rounds_of(settings) < rounds:
         if process.poll() is not None or time.time() > end:
-            message = f"{rounds} rounds were not seen: {process.last_line()}"
-            raise RuntimeError(message)
+            raise RuntimeError(f"{rounds} rounds were not seen: {process.last_line()}")
         time.sleep(0.2)
     return time.time()
 

@@ -49,8 +49,7 @@ class Objects(FolderObjects):
     def _ask(self, what: str) -> None:
         self.asked[what] += 1
         if self.is_away:
-            message = "the folder does not answer"
-            raise BusFolderError(message)
+            raise BusFolderError("the folder does not answer")
 
 
 def texts(*values: str) -> list[tuple[bytes | None, bytes]]:

@@ -141,7 +141,6 @@ while True:
 def test_a_writer_killed_at_any_moment_leaves_whole_objects_only(objects: Objects, folder: str) -> None:
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", _KILLED, folder], stdout=subprocess.PIPE)
-        assert process.stdout is not None
         assert process.stdout.readline() == b"going on\n"
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -167,7 +166,6 @@ def test_an_object_that_a_power_failure_emptied_is_one_record_with_its_bytes(tmp
     (tmp_path / "prod" / TOPIC / f"{1:020}").write_bytes(b"")
     reader = reader_of(objects)
     [a, damaged, gap, d] = read(reader, 0, reader.ends(TOPIC)[0])
-    assert isinstance(gap, Gone)
     assert (values([a, damaged, d]), gap.start, gap.end, gap.before_log) == (["a", "", "d"], 2, 3, False)
     # The newest: the log goes on behind it.
     (tmp_path / "prod" / TOPIC / f"{3:020}").write_bytes(b"\x00\x00")
@@ -252,7 +250,6 @@ def test_records_beyond_the_retention_are_deleted_and_the_newest_keeps_the_offse
     reader = reader_of(objects)
     assert (reader.starts(TOPIC), reader.ends(TOPIC)) == ({0: few}, {0: few + 1})
     [gap, new] = read(reader, 4, few + 1)
-    assert isinstance(gap, Gone)
     assert (gap.start, gap.end, gap.before_log, values([new])) == (4, few, True, ["new"])
     assert "older records were deleted" in gap.reason
     aged(90 * DAY_MS)

@@ -91,7 +91,6 @@ def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
     # The shell plays the JVM: if it got the signal, its exit code would be -15.
     command = ["bash", "-c", f"{sys.executable} {driver}; exit $?"]
     submitted = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
-    assert submitted.stdout is not None
     assert submitted.stdout.readline() == b"ready\n"
     with spark_submit._passed_on(submitted.pid):
         os.kill(os.getpid(), signal.SIGTERM)

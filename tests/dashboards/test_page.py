@@ -57,7 +57,6 @@ def address(lake: MadeLake, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def boards(address: str) -> list[str]:
     """An address of every board."""
     decision = re.search(r"/decisions/(\d+)", get(f"{address}/groups/payments-audit")[1])
-    assert decision is not None
     known = {"{group}": "payments-audit", "{decision}": decision[1], "{topic}": "payments", "{rule}": "drift",
              "{client}": "audit-1", "{cluster}": "demo"}  # fmt: skip
     return [f"{address}/{'/'.join(known.get(part, part) for part in board.path)}" for board in BOARDS]
@@ -332,7 +331,6 @@ def test_no_board_is_wider_than_a_phone(address: str, boards: list[str], open_pa
     page.goto(boards[0])
     # The reason is read without scrolling, below the name.
     why = page.locator(".groups td.why").first.bounding_box()
-    assert why is not None
     assert why["x"] + why["width"] <= 390
 
 

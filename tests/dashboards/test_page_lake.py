@@ -127,8 +127,7 @@ def test_what_cannot_be_done_with_the_rows_is_a_problem_until_it_can(tmp_path: P
         if fails.is_set():
             if len(seen) == 3:
                 failed.set()
-            message = "what is made of the rows"
-            raise ValueError(message)
+            raise ValueError("what is made of the rows")
         worked.set()
 
     span, often = timedelta(hours=1), timedelta(milliseconds=1)

@@ -92,7 +92,6 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
-    assert starter.stdout is not None
     pid = int(starter.stdout.readline())
     guard = psutil.Process(pid).parent()
     assert guard is not None
@@ -140,7 +139,7 @@ def test_a_member_whose_thread_dies_is_a_failure_of_the_play(
     monkeypatch.setattr(threading, "excepthook", stage.thread_died)
 
     def lose_its_broker() -> None:
-        raise OSError("connection lost")  # noqa: EM101
+        raise OSError("connection lost")
 
     member = threading.Thread(target=lose_its_broker, name="billing-1")
     member.start()
@@ -230,7 +229,6 @@ def test_another_process_gets_a_port_only_after_its_holder_has_ended(monkeypatch
     ours = free_port()
     command = [sys.executable, "-c", _CHILD, str(ours)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
         theirs = int(child.stdout.readline())
         assert theirs != ours
         _draw(monkeypatch, theirs)

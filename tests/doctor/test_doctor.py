@@ -161,8 +161,7 @@ def test_everything_well_is_exit_code_0_and_a_check_that_fails_is_a_line() -> No
 
     def fails(_: Settings) -> Iterator[CheckResult]:
         yield CheckResult("y", "first", "ok", "yes")
-        message = "It is broken."
-        raise SetupError(message)
+        raise SetupError("It is broken.")
 
     out = Console(file=io.StringIO(), width=200)
     assert examine([Settings()], out, {"x": well}) == 0
@@ -183,8 +182,7 @@ def test_the_cluster_says_the_same_as_up_does_at_its_start(tmp_path: Path) -> No
 def test_each_cluster_is_examined_by_name_and_what_all_share_once() -> None:
     def well(settings: Settings) -> Iterator[CheckResult]:
         if settings.cluster == "billing":
-            message = "It cannot be reached."
-            raise SetupError(message)
+            raise SetupError("It cannot be reached.")
         yield CheckResult("x", "connection", "ok", settings.cluster)
 
     out, clusters = io.StringIO(), [Settings(cluster=name) for name in ("shop", "billing")]

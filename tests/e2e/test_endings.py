@@ -59,8 +59,7 @@ def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(
     recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_space(*_: object) -> None:
-        message = "no space left on the device"
-        raise DiskFullError(message)
+        raise DiskFullError("no space left on the device")
 
     in_this_session(spark, monkeypatch)
     monkeypatch.setattr("streaming.job.run.batch_writer", lambda *_: no_space)

@@ -44,8 +44,6 @@ Apply = Callable[[tuple[str], Iterator[pd.DataFrame], Any], Iterator[pd.DataFram
 def pristine() -> Any:
     """The serializers as pyspark ships them, whatever this process has replaced."""
     spec = importlib.util.find_spec("pyspark.sql.pandas.serializers")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

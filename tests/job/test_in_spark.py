@@ -169,8 +169,7 @@ class _Lake:
 
     def append(self, table: str, rows: pa.Table, writer: str, batch: int) -> int:
         if self.fails:
-            message = "The table cannot be written: no answer."
-            raise LakeUnwritableError(message)
+            raise LakeUnwritableError("The table cannot be written: no answer.")
         self.appended.append((table, rows["batch"].to_pylist(), writer, batch))
         return len(rows)
 

@@ -222,7 +222,6 @@ def checkpoint(s3: str) -> str:
 def test_it_says_how_far_the_query_is(checkpoint: str) -> None:
     assert not is_empty(checkpoint)
     standing = standing_of(checkpoint)
-    assert standing is not None
     assert (standing.query, standing.planned, standing.offsets) == ("the-query", 1, _OFFSETS)
 
 

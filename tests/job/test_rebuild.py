@@ -184,7 +184,6 @@ def test_a_rebuild_begins_with_a_new_checkpoint_and_keeps_the_old_one(lake: Delt
     (checkpoint / "offsets" / "0").write_text("cut", encoding="utf-8")
     lake.append("rounds", rows("rounds", a_round(3)), "old", 0)
     made = begin(Settings(cluster="c", lake=lake.root), str(checkpoint))
-    assert made is not None
     assert (made.newest_round, made.until) == (3, 10)
     assert made == read_plan(str(checkpoint))
     (aside,) = checkpoint.parent.glob("c.lost-*")

@@ -60,8 +60,7 @@ def _no_answer() -> None:
 
 
 def _no_connection() -> None:
-    message = "An error occurred while trying to connect to the Java server (127.0.0.1:40001)"
-    raise Py4JNetworkError(message)
+    raise Py4JNetworkError("An error occurred while trying to connect to the Java server (127.0.0.1:40001)")
 
 
 def _refused() -> None:

@@ -187,8 +187,7 @@ def run(mutants: Sequence[Mutant], workers: int, patience_s: float) -> Iterator[
             to_test.append(mutant)
     executions = _recorded(workers)
     if executions.failed:
-        message = f"The tests fail without any change ({', '.join(executions.failed)}): mend them first."
-        raise RuntimeError(message)
+        raise RuntimeError(f"The tests fail without any change ({', '.join(executions.failed)}): mend them first.")
     for module in executions.modules:
         if module.partition(".")[0] not in {"assignors", "streaming", "tests", "__main__"}:
             with suppress(Exception):  # some modules can only be imported by another one
@@ -256,8 +255,7 @@ def _recorded(workers: int) -> Executions:
             if not said.startswith(b"\x80"):
                 # (Without a word: something killed it, the kernel for its memory or a test for its end.)
                 why = said.decode("utf-8", "replace") or f"it ended with {os.waitstatus_to_exitcode(status)}"
-                message = f"The run that records which test executes which line failed: {why}"
-                raise RuntimeError(message)
+                raise RuntimeError(f"The run that records which test executes which line failed: {why}")
             parts.append(pickle.loads(said))
     finally:
         for process, _ in forks:

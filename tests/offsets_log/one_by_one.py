@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from streaming.offsets_log import (
-    GroupKey,
     OffsetCommit,
     OffsetKey,
     OtherKey,
@@ -125,7 +124,6 @@ def fold_one_by_one(
             else:
                 groups.setdefault(key.group, []).append(modern)
         else:
-            assert isinstance(key, GroupKey)
             membership: object = MembershipTombstone(offset, timestamp)
             if value is not None:
                 membership = decode_membership(offset, timestamp, value, partition)

@@ -34,7 +34,6 @@ def ask_go(library: str, cases: Sequence[Case]) -> list[Assignment | str]:
     lines = "".join(f"{json.dumps(_question(library, case.strategy, case.group))}\n" for case in cases)
     process = _running()
     assert process.stdin is not None
-    assert process.stdout is not None
     # In a thread, because otherwise both sides might wait for the other to read.
     writer = Thread(target=_write, args=(process.stdin, lines.encode()))
     writer.start()

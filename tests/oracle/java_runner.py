@@ -54,8 +54,6 @@ class JavaRunner:
     ) -> None:
         if kind is not None:
             self._process.kill()
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
         status = self._process.wait()
@@ -83,7 +81,6 @@ class JavaRunner:
         return answers
 
     def _write(self, lines: Sequence[str]) -> None:
-        assert self._process.stdin is not None
         self._process.stdin.write("".join(f"{line}\n" for line in (*lines, "")).encode("ascii"))
         self._process.stdin.flush()
 

@@ -56,7 +56,6 @@ class MembersProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
         self._process.stdin.close()
         try:
             self._process.wait(_END_S)
@@ -119,7 +118,6 @@ class MembersProcess:
     def _tell(self, *fields: str) -> bool:
         """Write a line; returns whether a process was there to read it. Afterwards one is there."""
         with self._writing:
-            assert self._process.stdin is not None
             try:
                 self._process.stdin.write("\t".join(fields) + "\n")
                 self._process.stdin.flush()

@@ -11,7 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from streaming.config import BusFolder, KafkaSettings, ProbeSettings, RocketMQSettings, Settings, load_settings
 from streaming.exceptions import SetupError
 from streaming.probe import Probe, check, inspect
-from streaming.probe.bus import FolderAppender, open_appender
+from streaming.probe.bus import open_appender
 from streaming.probe.deadline import Deadline
 from streaming.probe.topics import OwnTopic, wrong_settings
 from tests.probe.witness import Cluster
@@ -159,7 +159,6 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 
 def test_many_records_are_appended_in_parts_with_one_range_of_offsets(tmp_path: Path) -> None:
     bus = open_appender(Settings(lake=str(tmp_path), rocketmq=NOWHERE))
-    assert isinstance(bus, FolderAppender)
     records = [(b"k", bytes(1_500_000))] * 7
     got = bus.append("evenkeel.events", records, 1_000, Deadline.after(60))
     assert [(one.partition, one.offset) for one in got] == [(0, offset) for offset in range(7)]

@@ -61,7 +61,6 @@ def test_a_killed_guard_is_replaced_with_its_program_alone(kept: Kept, three: li
     first = [kept.pid(program) for program in three]
     old = psutil.Process(first[2])
     guard = old.parent()
-    assert guard is not None
     guard.kill()
     kept.until_said("the guard of probe-2 has ended, and is restarted with its program")
     assert psutil.wait_procs([old], timeout=60)[1] == []
@@ -134,7 +133,6 @@ def test_all_end_when_their_starter_is_killed(tmp_path: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(starter)], stdout=subprocess.PIPE, env={"PYTHONPATH": str(_ROOT)}
     )
-    assert running.stdout is not None
     assert running.stdout.readline() == b"ready\n"
     below = psutil.Process(running.pid).children(recursive=True)
     assert len(below) == 5  # the server, and two guards with their programs

@@ -104,7 +104,6 @@ def test_it_dies_with_a_starter_that_is_killed_also_when_a_fork_holds_the_pipe(t
         ),
         stdout=subprocess.PIPE,
     )
-    assert starter.stdout is not None
     pid = int(starter.stdout.readline())
     starter.kill()
     starter.wait(60)

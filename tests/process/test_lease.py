@@ -41,8 +41,7 @@ class Objects(LeaseObjects):
 
     def _answer(self) -> None:
         if self.is_away:
-            message = "The store does not answer."
-            raise LeaseStoreError(message)
+            raise LeaseStoreError("The store does not answer.")
 
 
 class Clock:
@@ -250,7 +249,6 @@ def _machine(folder: Path, lake: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
@@ -265,7 +263,6 @@ def test_of_two_machines_one_works_and_the_other_takes_over_from_the_dead_alone(
     with _machine(tmp_path / "one", lake) as first:
         assert _line(first) == "held"
         with _machine(tmp_path / "two", lake) as second:
-            assert second.stderr is not None
             said = second.stderr.readline()
             assert f"Standing by: the job for the cluster 'c' with the lake {lake} is process {first.pid} on " in said
             assert said.endswith(" takes over when that one ends, or has not renewed its lease for 6 s.\n")

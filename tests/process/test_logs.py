@@ -65,7 +65,6 @@ def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_
     lake = str(tmp_path / "lake")
     command = [sys.executable, "-c", _HOLDS, JOB, lake, "mine"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
-        assert first.stdout is not None
         assert first.stdout.readline() == "held\n"
         told = rf"^Another job for the cluster 'mine' with the lake {lake} runs \(process {first.pid} on \S+\): stop"
         with pytest.raises(SetupError, match=told), only_one(JOB, lake, "mine"):

@@ -80,7 +80,6 @@ def test_a_killed_guard_is_replaced_with_its_program_and_nothing_of_the_old_run_
     kept.programs.start(parent)
     first = kept.pid(parent)
     guard = psutil.Process(first).parent()
-    assert guard is not None
     until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
     old = [psutil.Process(first), psutil.Process(int((tmp_path / "child").read_text()))]
     guard.kill()
@@ -251,7 +250,6 @@ def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
     time.sleep(600)
     """
     running = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], stdout=subprocess.PIPE)
-    assert running.stdout is not None
     assert running.stdout.readline() == b"up\n"
     children = psutil.Process(running.pid).children(recursive=True)
     # Guard, program, and its child.

@@ -59,7 +59,6 @@ class ConnectWorker:
 
     def crash(self) -> None:
         """End without a word to anybody, and all its children with it."""
-        assert self._process is not None
         for process in [*psutil.Process(self._process.pid).children(recursive=True), psutil.Process(self._process.pid)]:
             process.kill()
         self.leave()

@@ -83,8 +83,6 @@ class ClassicStreams:
         return {client: (_listed(has.split("|")[0]), _listed(has.split("|")[1])) for client, has in threads}
 
     def _ask(self, line: str) -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
@@ -101,7 +99,6 @@ def tasks_in(record: MembershipRecord) -> Tasks:
     found: Tasks = {}
     for member in record.members:
         thread = thread_of(member)
-        assert thread is not None
         assert thread.unreadable is None
         active, standby = (
             sorted(f"{name}_{number}" for name, numbers in tasks for number in numbers)

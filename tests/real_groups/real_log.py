@@ -53,7 +53,6 @@ def read_on(log: KafkaConsumer, wait_ms: int = 500, keep: Keep | None = None) ->
                 keep(key.group, item.key, item.value, item.timestamp)
             if isinstance(key, GroupKey) and item.value is not None:
                 record = decode_membership(item.offset, item.timestamp, item.value)
-                assert isinstance(record, MembershipRecord)
                 if record.members:
                     yield key.group, record
 

@@ -115,8 +115,6 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
             # they owned them, and the one that left had committed before.
             newest = churn[-1]
             assert newest.partitions_moved
-            assert newest.unassigned_partition_seconds_min is not None
-            assert newest.unassigned_partition_seconds_max is not None
             # The partitions of a member that leaves have no owner even before the decision.
             assert (
                 newest.unassigned_partition_seconds_min

@@ -168,8 +168,7 @@ class Leaders:
         self.limits.append(timeout_ms)
         answers = {PLACES[partition]: OffsetAndTimestamp(end, -1, -1) for partition, end in self._ends.items()}
         asked = SimpleNamespace(_net=SimpleNamespace(run=lambda *_: answers), _fetch_offsets_by_times_async=None)
-        found: dict[TopicPartition, int] = Fetcher.beginning_or_end_offset(asked, places, OffsetSpec.LATEST)
-        return found
+        return Fetcher.beginning_or_end_offset(asked, places, OffsetSpec.LATEST)
 
 
 @pytest.mark.usefixtures("either_way")

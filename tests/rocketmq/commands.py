@@ -173,8 +173,7 @@ class Commands:
         if isinstance(answer, Frame) and answer.code == 0:
             return answer
         why = f"code {answer.code}: {answer.remark}" if isinstance(answer, Frame) else answer.reason
-        message = f"{address} did not do request {code} ({why})"
-        raise CommandRefused(message)
+        raise CommandRefused(f"{address} did not do request {code} ({why})")
 
     def answer(self, address: str, code: int, fields: Mapping[str, str], body: bytes | None = None) -> Answer:
         """One request, whatever its answer."""
@@ -186,6 +185,5 @@ class Commands:
         deadline = time.monotonic() + _ANSWER_S
         while not holds():
             if time.monotonic() > deadline:
-                message = f"{what} did not come within {_ANSWER_S:.0f} s"
-                raise CommandRefused(message)
+                raise CommandRefused(f"{what} did not come within {_ANSWER_S:.0f} s")
             time.sleep(0.05)

@@ -80,7 +80,6 @@ class JavaMembers:
 
     def _held(self, client: Client, topic: str) -> int:
         [info] = client.ask([Question(self._name_servers[0], Request.GET_BROKER_CLUSTER_INFO)], 5)
-        assert isinstance(info, Frame)
         table = answers.read_body(answers.ClusterInfo, info.body).brokerAddrTable
         broker = min(data.brokerAddrs["0"] for data in table.values())
         ids = [f"{address}@{instance}" for _, address, instance in self._members]
@@ -94,8 +93,6 @@ class JavaMembers:
         return len(found)
 
     def _order(self, line: str) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
         assert self._process.stdout.readline() == "ok\n"

@@ -388,8 +388,7 @@ class RocketMQMember:
         answer = self._ask(address, GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": self.group})
         if answer is None or answer.code or answer.body is None:
             return None
-        listed: list[str] = read_text(answer.body)["consumerIdList"]
-        return listed
+        return read_text(answer.body)["consumerIdList"]
 
     def _pull(self) -> None:
         for queue in sorted(self._held):

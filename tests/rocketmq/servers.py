@@ -121,8 +121,9 @@ class Server:
                 log=self.folder / "server.log",
             )
         except OSError as error:
-            message = f"The folder {self.folder} cannot hold a server ({error.strerror or error}): choose another."
-            raise SetupError(message) from error
+            raise SetupError(
+                f"The folder {self.folder} cannot hold a server ({error.strerror or error}): choose another."
+            ) from error
 
     def wait(self) -> None:
         """Return when it accepts connections.
@@ -131,7 +132,6 @@ class Server:
             SetupError: It has ended, or takes too long.
         """
         process = self._process
-        assert process is not None
         deadline = time.monotonic() + _START_S
         while True:
             try:
@@ -142,8 +142,7 @@ class Server:
                 return
             if process.poll() is not None or time.monotonic() > deadline:
                 what = "ended while starting" if process.poll() is not None else f"did not start in {_START_S:.0f} s"
-                message = f"{self.name} {what}, see its log {process.log}: {process.last_line()}"
-                raise SetupError(message)
+                raise SetupError(f"{self.name} {what}, see its log {process.log}: {process.last_line()}")
             time.sleep(_POLL_S)
 
     def kill(self) -> None:
@@ -278,9 +277,9 @@ class EmbeddedRocketMQ:
                     return
             except CommandRefused as error:
                 if time.monotonic() > deadline:
-                    message = f"Broker {broker.name} does not answer ({error}): see {broker.folder / 'server.log'}."
-                    raise SetupError(message) from error
+                    raise SetupError(
+                        f"Broker {broker.name} does not answer ({error}): see {broker.folder / 'server.log'}."
+                    ) from error
             if time.monotonic() > deadline:
-                message = f"Broker {broker.name} did not register: see {broker.folder / 'server.log'}."
-                raise SetupError(message)
+                raise SetupError(f"Broker {broker.name} did not register: see {broker.folder / 'server.log'}.")
             time.sleep(_POLL_S)

@@ -184,7 +184,6 @@ def test_a_late_answer_is_nobodys_and_the_connection_stays() -> None:
 def test_a_server_that_speaks_something_else_is_given_up(sent: bytes) -> None:
     with FakeServer(lambda *_: [sent]) as server, Client() as client:
         for answer in client.ask(_asked(server, "a", "b"), 10):
-            assert isinstance(answer, Unanswered)
             assert answer.reason.startswith("it sends what is no frame (")
 
 

@@ -152,7 +152,6 @@ def test_fields_that_are_no_text_are_read_by_their_text_as_java_does() -> None:
 )
 def test_bytes_that_are_no_frame_give_a_reason(data: bytes, reason: str) -> None:
     found = decode_frame(data)
-    assert isinstance(found, Malformed)
     assert found.reason == reason
 
 

@@ -72,7 +72,6 @@ def test_who_trusts_the_certificate_and_has_the_secret_is_answered(secured: Embe
     with open_client(given.rocketmq) as client:
         code = Request.GET_ALL_CONSUMER_OFFSET
         [answer] = client.ask([Question(secured.brokers["broker-a"].address, code)], 10)
-    assert isinstance(answer, Frame)
     assert answer.code == 0
 
 
@@ -112,7 +111,6 @@ def test_a_secret_that_changes_in_its_file_is_used_from_the_next_round_on(
 
 def _is_answered(probe: RocketMQProbe, secured: EmbeddedRocketMQ) -> bool:
     """Whether the broker answers what the probe asks with its present client."""
-    assert probe._client is not None
     question = Question(secured.brokers["broker-a"].address, Request.GET_ALL_CONSUMER_OFFSET)
     [answer] = probe._client.ask([question], 10)
     return isinstance(answer, Frame) and answer.code == 0

@@ -32,8 +32,7 @@ def answered(served: Served, target: str) -> Answer:
             return answer
         # A rendering is kept until something changes.
         served.model.lake.forget()
-    message = f"{target} never had its older rows"
-    raise AssertionError(message)
+    raise AssertionError(f"{target} never had its older rows")
 
 
 def shown(served: Served, target: str) -> str:

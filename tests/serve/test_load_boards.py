@@ -105,7 +105,6 @@ def test_drift_lists_the_groups_that_drifted_and_the_decisions_as_of_then(boards
     drifted = text[text.index("Groups that drifted") : text.index("Why not recomputed")]
     assert re.findall(r'id="g-demo/([a-z-]+)"', drifted) == ["clicks-pile-up", "payments-audit"]
     decision = re.search(r'href="\./(groups/payments-audit/decisions/\d+)', drifted)
-    assert decision is not None
     assert shown(boards, f"/{decision[1]}?cluster={CLUSTER}").count('<tr class="drift"') == 2
     decided = boards.model.lake.ask("rebalances", {"cluster": None, "group_id": None, "most": 10_000,
                                                    "since": datetime(2020, 1, 1, tzinfo=UTC)})  # fmt: skip
@@ -131,7 +130,6 @@ def test_boards_are_filtered_by_owner(boards: Served) -> None:
             ((), "payments-audit", "clicks-pile-up"),
         ):
             answer = site.answer(path, [("owner", "money"), ("range", "24h"), ("part", "main")])
-            assert answer is not None
             text = answer.body.decode()
             assert answer.status == 200
             assert f"groups/{own}" in text

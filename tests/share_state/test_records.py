@@ -206,11 +206,9 @@ def test_a_value_that_the_class_writes_has_its_fields(coordinator: JavaRunner) -
     [answer] = coordinator.ask(["S|3|2|4,6,0,2/8,8,4,5;U|-1|-1|9,9,2,1"])
     snapshot, update = (bytes.fromhex(value) for value in answer.split(" ")[0].split(","))
     first = decode_state(_KEYS["S"], snapshot)
-    assert isinstance(first, StateRecord)
     assert (first.snapshot, first.start, first.done) == (True, 3, 2)
     assert first.batches == (StateBatch(4, 6, 2, 0), StateBatch(8, 8, 5, 4))
     second = decode_state(_KEYS["U"], update)
-    assert isinstance(second, StateRecord)
     assert (second.snapshot, second.start, second.done, second.batches) == (False, -1, -1, (StateBatch(9, 9, 1, 2),))
 
 

@@ -66,9 +66,7 @@ def server() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _first_line(process: subprocess.Popen[str]) -> dict[str, Any]:
-    assert process.stdout is not None
-    told: dict[str, Any] = json.loads(process.stdout.readline())
-    return told
+    return json.loads(process.stdout.readline())
 
 
 def test_a_fork_has_the_modules_of_the_server_and_all_else_of_who_asked(
@@ -89,7 +87,6 @@ def test_who_asked_ends_with_the_fork_and_the_fork_with_who_asked(start: Start) 
     _first_line(second)
     second.kill()
     # (Nobody holds its standard error open any more.)
-    assert second.stderr is not None
     assert second.stderr.read() == "said\n"
 
 

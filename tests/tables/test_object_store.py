@@ -109,7 +109,6 @@ def test_three_processes_that_race_for_each_version_lose_no_commit(lake: DeltaLa
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     writers = [subprocess.Popen([*command, name, str(count)], env=environment, stdin=subprocess.PIPE) for name in names]
     for writer in writers:
-        assert writer.stdin is not None
         writer.stdin.close()
     assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
     found = LakeReader(lake.root).rows("SELECT topic, round FROM lag")

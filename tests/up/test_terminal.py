@@ -75,7 +75,6 @@ def _up(
 def test_it_prints_the_logs_and_stops_in_order_when_told(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     with _up(lake, 0, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
-        assert running.stdout is not None
         lines = []
         waiting = {"one", "two", "needs cannot"}
         while waiting:
@@ -126,7 +125,6 @@ def test_without_a_reader_of_its_output_it_goes_on(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     log = lake / "_logs" / "default" / "up.log"
     with _up(lake, 0, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
-        assert running.stdout is not None
         _read_until(running.stdout, "two: ready")
         running.stdout.close()
         # Each death is a line that it prints.

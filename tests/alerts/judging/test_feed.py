@@ -29,7 +29,6 @@ def _row(group: str, **more: Any) -> dict[str, Any]:
 
 
 def _groups(chunk: Chunk | None, table: str = "group_health") -> list[tuple[int, str]]:
-    assert chunk is not None
     rows = chunk.rows[table]
     return sorted(zip(rows["round"].to_pylist(), rows["group_id"].to_pylist(), strict=True))
 
@@ -42,7 +41,6 @@ def test_a_feed_may_begin_before_anything_is_there(tmp_path: Path) -> None:
     assert feed.poll(None) is None
     writer.write(0, {"group_health": [_row("a", verdict="pending")]})
     chunk = feed.poll(None)
-    assert chunk is not None
     assert [r.number for r in chunk.rounds] == [0]
     assert chunk.rows["group_health"]["verdict"].to_pylist() == ["pending"]
 
@@ -150,7 +148,6 @@ def test_a_round_of_a_wrong_time_hides_neither_itself_nor_those_after_it(tmp_pat
     writer.write(2, {"group_health": [_row("later")]})
     chunk = feed.poll(0)
     assert _groups(chunk) == [(1, "odd"), (2, "later")]
-    assert chunk is not None
     assert [r.time for r in chunk.rounds] == [time_of(1) + jump_ms, time_of(2)]
     # A start finds the same, whatever the odd round is before or after.
     current, *rest = _feed(writer.root, group_health="verdict").begin(0, 0)

@@ -31,8 +31,7 @@ SOURCES = ("prometheus", "databricks", "duckdb")
 
 
 def board(source: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(export("grafana", source))
-    return found
+    return json.loads(export("grafana", source))
 
 
 def panels(source: str) -> list[dict[str, Any]]:
@@ -253,8 +252,7 @@ COLUMN = {"fieldName", "displayName", "title", "type", "displayAs", "visible", "
 
 @pytest.fixture(scope="module")
 def of_databricks() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(export("databricks", catalog="main", schema="kafka"))
-    return found
+    return json.loads(export("databricks", catalog="main", schema="kafka"))
 
 
 @pytest.fixture(scope="module")

@@ -108,7 +108,6 @@ def test_a_look_without_a_log_is_ordered_by_its_round() -> None:
     at_round = event_round(round=107, closed=closed(7, []))
     made = read([group("g", log_partition=-1, log_position=-1, seen=seen)], rounds=[at_round])
     [found] = made.groups["g"]
-    assert isinstance(found, GroupObservation)
     assert (found.log_partition, found.log_position, found.seen) == (-1, 107, seen)
 
 

@@ -48,8 +48,7 @@ class SparkRun(Run):
     def _keep(self, frame: DataFrame, number: int) -> None:
         self.batches[number] = [(row.key, bytes(row.payload)) for row in frame.collect()]
         if number == self.fail_at:
-            message = "failed on purpose"
-            raise RuntimeError(message)
+            raise RuntimeError("failed on purpose")
 
 
 @pytest.fixture

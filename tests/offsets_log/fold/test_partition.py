@@ -37,7 +37,6 @@ def test_offsets_at_both_ends_of_the_range_do_not_overflow() -> None:
     pairs = [(COMMIT_KEY, offset_value(3, 2**63 - 1)), (COMMIT_KEY, offset_value(3, -(2**63)))]
     groups, _, _ = compacted(numbered(pairs))
     (window,) = groups["g"]
-    assert isinstance(window, CommitWindow)
     assert (window.first_offset, window.offset, window.step_back) == (2**63 - 1, -(2**63), 2**64 - 1)
 
 
@@ -149,8 +148,6 @@ def test_commits_under_legacy_keys_are_folded_together_with_all_others() -> None
     assert dict(together.groups()) == dict(alone.groups())
     assert together.unreadable() == alone.unreadable()
     ((other, window),) = dict(together.groups()).values()
-    assert isinstance(window, CommitWindow)
-    assert isinstance(other, CommitWindow)
     assert (window.topic, window.commits, window.tombstones, window.offset) == ("t", 500, 100, 4)
     assert (other.topic, other.commits, other.tombstones, other.offset) == ("u", 100, 0, 5)
 
@@ -163,7 +160,6 @@ def test_windows_in_many_parts_are_merged_however_few_they_are(monkeypatch: pyte
         compactor.fold()
         assert len(compactor._fold._parts) < 4
     ((window,),) = dict(compactor.groups()).values()
-    assert isinstance(window, CommitWindow)
     assert (window.commits, window.first_offset, window.offset, window.step_back) == (30, 100, 71, 1)
 
 
@@ -195,7 +191,6 @@ def test_a_group_on_a_foreign_partition_is_quarantined_with_both_partitions() ->
     groups, unreadable, _ = compacted(numbered([(COMMIT_KEY, offset_value(3, 1))]), partition=found, partitions=50)
     assert not groups
     (record,) = unreadable
-    assert isinstance(record, QuarantinedRecord)
     assert record.reason == f"group 'g' belongs to partition {home} of the offsets log, found on {found}"
     assert (record.key_type, record.value_version) == (1, 3)
 
@@ -260,7 +255,6 @@ def test_large_junk_is_cut_and_told_by_its_digest(keys: int, values: int) -> Non
     key, value = b"\x00\x01" + bytes(keys - 2), bytes(values)
     _, unreadable, _ = compacted(numbered([(key, value)]))
     (record,) = unreadable
-    assert isinstance(record, QuarantinedRecord)
     assert (record.key, record.value) == (key[:16_384], value[:16_384])
     assert (record.key_size, record.value_size) == (keys, values)
     assert record.sha256 == hashlib.sha256(key + value).hexdigest()
@@ -270,14 +264,12 @@ def test_junk_of_16_kib_is_kept_whole() -> None:
     key, value = b"\x00\x01" + bytes(16_382), bytes(16_384)
     _, unreadable, _ = compacted(numbered([(key, value)]))
     (record,) = unreadable
-    assert isinstance(record, QuarantinedRecord)
     assert (record.key, record.value, record.sha256) == (key, value, None)
 
 
 def test_a_null_key_is_quarantined() -> None:
     _, unreadable, _ = compacted(numbered([(None, None)]))
     (record,) = unreadable
-    assert isinstance(record, QuarantinedRecord)
     assert (record.key, record.value, record.key_type) == (None, None, None)
 
 
@@ -305,5 +297,4 @@ def test_a_commit_that_waits_to_be_decoded_is_found_unreadable_before_the_groups
     compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
     compactor.add(7, 1, COMMIT_KEY, b"\x00\x03")
     (record,) = compactor.unreadable()
-    assert isinstance(record, QuarantinedRecord)
     assert record.offset == 7

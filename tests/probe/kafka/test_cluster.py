@@ -65,8 +65,7 @@ def test_a_group_that_changes_coordinators_while_they_list_is_still_there(make_c
 
 def test_a_coordinator_that_is_not_active_yet_abandons_the_round(make_cluster: MakeCluster) -> None:
     def not_active(_: Mapping[str, int]) -> Mapping[str, object]:
-        message = "the coordinator of group 'g' refused to describe it (NotCoordinatorError)"
-        raise RoundAbandonedError(message)
+        raise RoundAbandonedError("the coordinator of group 'g' refused to describe it (NotCoordinatorError)")
 
     with pytest.raises(RoundAbandonedError):
         make_cluster(Answers([[]], not_active)).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
@@ -166,7 +165,6 @@ def test_without_the_log_a_share_group_s_members_are_told_with_what_they_have(ma
 
 def told_of(look: GroupsSeen) -> SeenClassic | SeenModern:
     membership = look.seen["g"].membership
-    assert membership is not None
     return membership.read()
 
 

@@ -257,8 +257,7 @@ def test_a_round_that_fails_has_no_closing_record(
         first = probe.round()
 
         def fail(*_: object) -> None:
-            message = "on purpose"
-            raise RuntimeError(message)
+            raise RuntimeError("on purpose")
 
         with monkeypatch.context() as patch:
             patch.setattr("streaming.probe.kafka.run.round_events", fail)

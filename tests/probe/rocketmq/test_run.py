@@ -64,13 +64,11 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     steady = recipes.steady(rocketmq.addresses[:1], unique, unique, count=2)
     with steady, RocketMQProbe(settings) as probe, asked_of_rocketmq() as requests:
         first, second = probe.round(), probe.round()
-    assert isinstance(second, RoundClosed)
     assert (second.source, second.log, second.log_end, second.holds) == ("rocketmq", (), (), None)
     assert (second.groups, second.written, second.cluster) == (1, 1, unique)
     assert second.known_brokers == dict.fromkeys(rocketmq.brokers, 0)
     rounds = [decode_round(value) for value in values(bootstrap, settings.probe.rounds_topic)]
     assert [type(record) for record in rounds] == [RoundOpened, RoundClosed, RoundOpened, RoundClosed, RoundOpened]
-    assert isinstance(rounds[4], RoundOpened)
     assert rounds[4].ends
     assert rounds[3] == second
     told = events(bootstrap, settings.probe.events_topic)

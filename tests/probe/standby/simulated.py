@@ -56,8 +56,7 @@ class World:
 
     def check(self) -> None:
         if self.down:
-            message = "the broker is down"
-            raise RoundAbandonedError(message)
+            raise RoundAbandonedError("the broker is down")
 
     def start(self, supervisor: str | None = None, clock_ahead_s: float = 0.0) -> SimulatedProbe:
         probe = SimulatedProbe(self, Identity(f"p{len(self.probes)}", supervisor), clock_ahead_s)
@@ -211,14 +210,12 @@ class SimulatedProbe:
     def _go_on(self, opened: Opened, began: float, waited: float) -> None:
         lasted = self._world.now - began
         if waited > LONGEST:
-            message = f"no answer came within {LONGEST} s"
-            raise RoundAbandonedError(message)
+            raise RoundAbandonedError(f"no answer came within {LONGEST} s")
         if lasted < self.takes:
             return
         if self.fails:
             self.fails -= 1
-            message = "a broker did not answer"
-            raise RoundAbandonedError(message)
+            raise RoundAbandonedError("a broker did not answer")
         self.writer.close(opened, lasted)
         self._open = None
         self._due = max(began + INTERVAL, self._world.now)

@@ -289,8 +289,7 @@ def query(there: Watched, text: str) -> list[dict[str, Any]]:
     except urllib.error.URLError:
         return []  # it still starts
     assert found["status"] == "success", found
-    result: list[dict[str, Any]] = found["data"]["result"]
-    return result
+    return found["data"]["result"]
 
 
 def test_every_mode_is_scraped_without_an_error(prometheus: Watched) -> None:

@@ -49,8 +49,7 @@ WRONG: list[tuple[dict[str, str], str, int]] = [
 
 
 def groups() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
-    return found
+    return yaml.safe_load(RULES.read_text("utf-8"))["groups"]
 
 
 def promtool(*arguments: str) -> str:
