@@ -8,13 +8,11 @@ from typing import Self
 
 from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.groups import Rows
-from streaming.job.operator import PackedState, advance_key, group_config
+from streaming.job.operator import group_config
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
-from streaming.job.source.planner import Planner
-from streaming.job.source.positions import INITIAL
-from streaming.job.source.read import task_rows
 from streaming.probe import Probe, RoundAbandonedError
+from tests.e2e.plain_job import PlainJob
 
 __all__ = ["Rounds", "judged", "settings_of"]
 
@@ -71,22 +69,9 @@ class Rounds:
 
 def judged(settings: Settings) -> Rows:
     """The job's rows for all closed rounds."""
-    source = SourceSettings.of(settings)
-    planner = Planner(source, kept_readers)
-    planner.available_now()
-    config = group_config(settings)
-    offsets, states, all_rows = INITIAL, dict[str, PackedState | None](), Rows()
-    while (end := planner.latest(offsets, 20)) is not offsets:
-        payloads: dict[str, list[bytes]] = {}
-        for task in planner.tasks(offsets, end):
-            for key, payload in task_rows(task, source, kept_readers(source)):
-                payloads.setdefault(key, []).append(payload)
-        for key, of_key in payloads.items():
-            states[key], rows = advance_key(key, of_key, states.get(key), config)
-            # A round may be late on a loaded machine, but no records may be missing.
-            assert not rows.quarantine, rows.quarantine
-            assert {gap.kind for gap in rows.gaps} <= {"rounds"}, rows.gaps
-            for table in rows.__struct_fields__:
-                getattr(all_rows, table).extend(getattr(rows, table))
-        offsets = end
-    return all_rows
+    job = PlainJob(SourceSettings.of(settings), kept_readers, 20, config=group_config(settings))
+    job.run()
+    # A round may be late on a loaded machine, but no records may be missing.
+    assert not job.rows.quarantine, job.rows.quarantine
+    assert {gap.kind for gap in job.rows.gaps} <= {"rounds"}, job.rows.gaps
+    return job.rows

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 
@@ -16,13 +16,11 @@ from tests.oracle.java_classes import JavaMembers, ShareMembers
 from tests.probe.witness import Cluster
 from tests.real_groups.both_modes import ONLY_THE_LOG, BothModes
 from tests.real_groups.followed import until
-from tests.real_groups.party import RELEASE, Party, make_topics, produce
+from tests.real_groups.party import RECORDS, RELEASE, Party, make_topics, produce
 from tests.real_groups.real_members import Joins, KafkaPythonMembers, starter
 from tests.real_groups.real_streams import Machine, configure_group, describe_streams_group
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.turn(2), pytest.mark.timeout(600)]
-
-RECORDS = 5
 
 
 class Groups:
@@ -60,12 +58,7 @@ def test_groups_at_rest_look_the_same_by_the_log_and_by_requests(
 ) -> None:
     topics = {f"{unique}-a": 6, f"{unique}-b": 2}
     make_topics(bootstrap, topics)
-    producer = Producer({"bootstrap.servers": bootstrap})
-    for topic, partitions in topics.items():
-        for partition in range(partitions):
-            for _ in range(RECORDS):
-                producer.produce(topic, b"value", partition=partition)
-    assert producer.flush(60) == 0
+    produce(bootstrap, topics)
     names = list(topics)
     classic = "org.apache.kafka.clients.consumer."
     cooperative = {"partition_assignment_strategy": "cooperative-sticky"}

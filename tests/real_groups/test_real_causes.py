@@ -10,7 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streaming.demo.broker import EmbeddedBroker
-from streaming.groups.rows import ChurnRow
 from streaming.probe import RoundAbandonedError
 from tests.conftest import Tell
 from tests.oracle.members_process import MembersProcess
@@ -213,12 +212,31 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
         yield running
 
 
-def made_groups(bootstrap: str, prefix: str) -> list[RealGroup]:
-    groups = [
-        RealGroup(f"{prefix}-{number}", (f"{prefix}-{number}-x", f"{prefix}-{number}-y")) for number in range(GROUPS)
-    ]
-    make_topics(bootstrap, {topic: 4 for group in groups for topic in group.topics})
-    return groups
+Began = Callable[..., AbstractContextManager[Steps]]
+
+
+@pytest.fixture
+def begun(broker: EmbeddedBroker, unique: str) -> Began:
+    """Begins groups with a dynamic member each, and a static one if wanted, and lets them rest."""
+
+    @contextmanager
+    def begin(library: str, protocol: str, strategy: str, what: str, *, static: bool = False) -> Iterator[Steps]:
+        prefix = f"{library}-{what}-{unique[-6:]}"
+        names = [f"{prefix}-{number}" for number in range(GROUPS)]
+        groups = [RealGroup(name, (f"{name}-x", f"{name}-y")) for name in names]
+        make_topics(broker.bootstrap, {topic: 4 for group in groups for topic in group.topics})
+        with Followed(broker.bootstrap, prefix) as followed, LIBRARIES[library]() as process:
+            steps = Steps(library, protocol, strategy, broker.bootstrap, followed, process, groups)
+            for group in groups:
+                steps.start(group, "dynamic", process)
+                if static:
+                    steps.start(group, "static", process, group_instance_id="i")
+            steps.settle()
+            for group in groups:
+                group.told = len(followed.churn(group.name))
+            yield steps
+
+    return begin
 
 
 def told_in(steps: Steps) -> list[str]:
@@ -237,69 +255,33 @@ def told_in(steps: Steps) -> list[str]:
         ("librdkafka", "consumer"),
     ],
 )
-def test_what_is_told_of_real_groups_is_what_was_made(
-    library: str, protocol: str, broker: EmbeddedBroker, unique: str, tell: Tell
-) -> None:
-    prefix = f"{library}-{protocol}-{unique[-6:]}"
-    with ExitStack() as stack:
-        followed = stack.enter_context(Followed(broker.bootstrap, prefix))
-        process = stack.enter_context(LIBRARIES[library]())
-        groups = made_groups(broker.bootstrap, prefix)
-        steps = Steps(library, protocol, "range,roundrobin", broker.bootstrap, followed, process, groups)
-        for group in groups:
-            steps.start(group, "dynamic", process)
-            steps.start(group, "static", process, group_instance_id="i")
-        steps.settle()
-        for group in groups:
-            group.told = len(followed.churn(group.name))
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+def test_what_is_told_of_real_groups_is_what_was_made(library: str, protocol: str, begun: Began, tell: Tell) -> None:
+    with begun(library, protocol, "range,roundrobin", protocol, static=True) as steps:
+        admin = AdminClient({"bootstrap.servers": steps.bootstrap})
         for _ in range(CYCLES):
             cycle(steps, admin)
-    tell(*told_in(steps), *steps.wrong, *process.failures)
+    tell(*told_in(steps), *steps.wrong, *steps.process.failures)
     assert steps.wrong == []
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_second_half_of_a_real_cooperative_rebalance_is_told_as_a_handover(
-    library: str, broker: EmbeddedBroker, unique: str, tell: Tell
+    library: str, begun: Began, tell: Tell
 ) -> None:
-    prefix = f"{library}-cooperative-{unique[-6:]}"
-    with ExitStack() as stack:
-        followed = stack.enter_context(Followed(broker.bootstrap, prefix))
-        process = stack.enter_context(LIBRARIES[library]())
-        groups = made_groups(broker.bootstrap, prefix)
-        steps = Steps(library, "classic", "cooperative-sticky", broker.bootstrap, followed, process, groups)
-        for group in groups:
-            steps.start(group, "dynamic", process)
-        steps.settle()
-        for group in groups:
-            group.told = len(followed.churn(group.name))
+    with begun(library, "classic", "cooperative-sticky", "cooperative") as steps:
         for _ in range(CYCLES):
             handovers(steps)
-    rows: list[ChurnRow] = [row for group in groups for row in followed.churn(group.name)]
+    rows = [row for group in steps.groups for row in steps.followed.churn(group.name)]
     protocols = Counter(row.rebalance_protocol for row in rows if row.kind == "rebalance")
     tell(*told_in(steps), *steps.wrong, protocols)
     assert steps.wrong == []
 
 
-def test_an_upgrade_and_a_downgrade_of_real_groups_are_told_as_migrations(
-    broker: EmbeddedBroker, unique: str, tell: Tell
-) -> None:
-    prefix = f"migrating-{unique[-6:]}"
-    with ExitStack() as stack:
-        followed = stack.enter_context(Followed(broker.bootstrap, prefix))
-        process = stack.enter_context(LIBRARIES["java"]())
-        groups = made_groups(broker.bootstrap, prefix)
-        steps = Steps("java", "classic", "range", broker.bootstrap, followed, process, groups)
-        for group in groups:
-            steps.start(group, "dynamic", process)
-        steps.settle()
-        for group in groups:
-            group.told = len(followed.churn(group.name))
+def test_an_upgrade_and_a_downgrade_of_real_groups_are_told_as_migrations(begun: Began, tell: Tell) -> None:
+    joins, leaves = {"migration", "member_joined"}, {"migration", "member_gone"}
+    with begun("java", "classic", "range", "migrating") as steps:
         for _ in range(CYCLES):
-            joins = {"migration", "member_joined"}
-            steps.do("upgrade", lambda g: steps.start(g, "new", process, protocol="consumer"), joins, "unknown")
-            leaves = {"migration", "member_gone"}
+            steps.do("upgrade", lambda g: steps.start(g, "new", steps.process, protocol="consumer"), joins, "unknown")
             steps.do("downgrade", lambda g: steps.stop(g, "new"), leaves, "rejoined", "handover")
     tell(*told_in(steps), *steps.wrong)
     assert steps.wrong == []

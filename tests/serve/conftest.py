@@ -60,7 +60,7 @@ def add_note(lake: MadeLake, number: int) -> None:
 
 @pytest.fixture(scope="session")
 def serve_over() -> Callable[..., Served]:
-    def make(root: Path, lake: MadeLake, **settings: Any) -> Served:
+    def make(root: Path, lake: MadeLake, *, polled: bool = True, **settings: Any) -> Served:
         loaded = load_settings(lake=str(root), serve=settings)
         model = Model(loaded, steady=lambda: served.steady_s)
         serve = loaded.serve
@@ -70,6 +70,8 @@ def serve_over() -> Callable[..., Served]:
         # Time stands still, unless a test says how long a cluster has been quiet: on a busy machine half a minute can
         # pass between the poll and the question.
         model.lake.quiet_s = lambda cluster: served.quiet_s.get(cluster, 0.0)  # type: ignore[method-assign]
+        if polled:
+            served.poll()
         return served
 
     return make
@@ -84,7 +86,6 @@ def served(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     for number in range(9):
         add_note(lake, number)
     found = serve_over(root, lake, partition_series=True, burrow_minutes=30)
-    found.poll()
     yield found
     found.quiet_s.clear()
 
@@ -96,6 +97,4 @@ def boards(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     lake = MadeLake(root, [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)], rounds=130)
     add_events(lake)
     add_load(lake)
-    found = serve_over(root, lake)
-    found.poll()
-    return found
+    return serve_over(root, lake)

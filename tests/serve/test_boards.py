@@ -122,7 +122,6 @@ def test_no_address_of_a_target_is_shown(
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g")])
     add_events(lake)
     served = serve_over(tmp_path / "lake", lake)
-    served.poll()
     for target in ("/alerts", "/alerts/drift", "/evenkeel"):
         answer = served.get(target)
         assert answer.status == 200
@@ -256,7 +255,6 @@ def test_a_consumer_that_joins_now_is_there_with_the_next_round(
 ) -> None:
     group = MadeGroup("g", members=("first",))
     served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", [group]))
-    served.poll()
     assert "newcomer" not in served.get("/groups/g").text
     group.members, group.decisions = ("first", "newcomer"), (0,)
     served.lake.next_round()
@@ -274,7 +272,6 @@ def test_a_group_with_a_finding_that_needs_somebody_is_not_ok(
     )  # fmt: skip
     groups = [MadeGroup(finding, findings=((finding, f"with {finding}"),)) for finding in needed]
     served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", groups))
-    served.poll()
     overview = served.get("/").text
     for finding in needed:
         assert f"with {finding} · since" in served.get(f"/groups/{finding}").text
@@ -291,7 +288,6 @@ def test_sums_over_weeks_and_months_are_those_of_the_decisions(
     later = int((now + timedelta(days=2)).timestamp() * 1000)
     list(Maintainer(str(tmp_path / "lake"), now=lambda: later).work())
     served = serve_over(tmp_path / "lake", lake)
-    served.poll()
     by_range = [shown(served, f"/cost?range={name}") for name in ("24h", "7d", "1y")]
     [raw, hours, days] = [text_of(html[html.index("<dl") :]) for html in by_range]
     assert "rebalances 4 " in raw
@@ -308,7 +304,6 @@ def test_an_alerter_that_has_written_its_place_lives(tmp_path: Path, serve_over:
     decisions.remember()
     decisions.commit([], lake.last, int(lake.end.timestamp() * 1000), {})
     served = serve_over(tmp_path / "lake", lake)
-    served.poll()
     assert "is 0 s older than the newest round" in shown(served, "/evenkeel")
 
 
@@ -329,7 +324,6 @@ def test_a_group_that_loses_data_soon_is_critical(tmp_path: Path, serve_over: Ca
         row | {"group_id": "in-time", "loses_data_in_seconds_max": 8_640.0},
     )
     served = serve_over(tmp_path / "lake", lake)
-    served.poll()
     assert re.findall(r'<tr class="h(-?\d)" id="g-demo/([a-z-]+)">', served.get("/").text) == [
         ("3", "sure"), ("2", "perhaps"), ("0", "in-time"),
     ]  # fmt: skip
@@ -348,7 +342,6 @@ def test_the_head_of_a_connect_group_counts_what_its_workers_run_and_of_others_p
          "topics": 0, "partitions": 0, "assigned_partitions": 5, "members": 2},
     )  # fmt: skip
     served = serve_over(tmp_path / "lake", lake)
-    served.poll()
     heads = [text_of(served.get(f"/groups/{group}").text) for group in ("connect-cluster", "consumers")]
     assert ["units 5 " in heads[0], "partitions 0 " in heads[0]] == [True, False]
     assert "partitions 6 " in heads[1]
@@ -359,7 +352,6 @@ def test_decisions_that_are_left_out_are_said(
 ) -> None:
     group = MadeGroup("g", decisions=(90, 60, 30))
     served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", [group], rounds=100))
-    served.poll()
     assert "decisions are in the list" not in served.get("/rebalances").text
     monkeypatch.setattr(rebalances, "_MOST", 2)
     served.model.lake.forget()
@@ -407,7 +399,6 @@ def test_a_group_says_since_when_its_states_hold_and_for_how_long_each_did(
     group = MadeGroup("g", status=lambda ago: "stopped" if ago < 36 else "ok")
     lake = MadeLake(tmp_path / "lake", [group], end=datetime.now(UTC).replace(microsecond=0), rounds=96)
     served = serve_over(tmp_path / "lake", lake)
-    served.poll()
     text = text_of(shown(served, "/groups/g"))
     text = text[text.index("States over time") : text.index("Rebalances", text.index("States over time"))]
     began = lake.end - timedelta(seconds=350)

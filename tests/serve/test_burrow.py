@@ -37,9 +37,7 @@ def burrow(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     lake.add("lag", row | {"group_id": "blocked", "lag": None, "reason": "offsets_blocked", "last_commit_time": now})
     # A share group has offsets, and nobody commits them.
     lake.add("lag", row | {"group_id": "shared", "last_commit_time": None})
-    served = serve_over(root, lake, burrow_minutes=30)
-    served.poll()
-    return served
+    return serve_over(root, lake, burrow_minutes=30)
 
 
 def status(burrow: Served, group: str, kind: str = "lag") -> Any:
@@ -179,13 +177,13 @@ def test_errors(burrow: Served, path: str, message: str) -> None:
 def test_health_is_told_as_burrow_does(burrow: Served, tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     assert burrow.get("/burrow/admin").text == "GOOD"
     assert (burrow.get("/burrow/admin/ready").status, burrow.get("/burrow/admin/ready").text) == (200, "READY")
-    starting = serve_over(tmp_path, MadeLake(tmp_path, []), burrow_minutes=30)
+    starting = serve_over(tmp_path, MadeLake(tmp_path, []), burrow_minutes=30, polled=False)
     assert (starting.get("/burrow/admin/ready").status, starting.get("/burrow/admin/ready").text) == (503, "STARTING")
     assert starting.get("/v3/kafka").status == 503
 
 
 def test_it_is_not_served_unless_commits_are_held(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
-    assert serve_over(tmp_path, MadeLake(tmp_path, [])).get("/v3/kafka").status == 404
+    assert serve_over(tmp_path, MadeLake(tmp_path, []), polled=False).get("/v3/kafka").status == 404
 
 
 def test_the_ends_of_the_last_ten_rounds_delay_a_stop(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
@@ -207,6 +205,5 @@ def test_the_ends_of_the_last_ten_rounds_delay_a_stop(tmp_path: Path, serve_over
     lake.add("rounds", {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": lake.last + 1, "round_time": now,
                         "interval_ms": 10_000})  # fmt: skip
     served = serve_over(tmp_path, lake, burrow_minutes=30)
-    served.poll()
     found = {group: status(served, group)["partitions"][0]["status"] for group in ("idle-until-now", "stopped")}
     assert found == {"idle-until-now": "OK", "stopped": "STOP"}

@@ -12,7 +12,7 @@ from dashboards.boards import BOARDS
 from streaming.catalog import WatchedCluster, record_fleet
 from tests.dashboards.made_lake import MadeGroup, MadeLake
 from tests.serve.conftest import Served
-from tests.serve.seen import text_of
+from tests.serve.seen import answered, text_of
 
 SHOP, BILLING, LEGACY, NEW, CLOSED = "shop", "billing", "legacy", "new", "closed"
 LIVING = (SHOP, BILLING, LEGACY)
@@ -39,7 +39,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Se
     record(root, *made, NEW)
     record(root, *LIVING, NEW)
     found = serve_over(root, lakes[0], partition_series=True, burrow_minutes=30)
-    found.poll()
     found.quiet_s[LEGACY] = 3_600.0
     return found
 
@@ -136,3 +135,12 @@ def test_the_api_lists_every_watched_cluster(fleet: Served) -> None:
         NEW: True,
     }
     assert rounds[NEW]["round"] is None
+
+
+def test_two_servers_of_one_lake_make_the_same_pages_as_in_a_rolling_update(
+    fleet: Served, serve_over: Callable[..., Served]
+) -> None:
+    other = serve_over(Path(fleet.lake.lake.root), fleet.lake, partition_series=True, burrow_minutes=30)
+    other.quiet_s[LEGACY] = 3_600.0
+    for target in ("/", f"/?cluster={SHOP}", "/rebalances", "/clusters", "/api/v1/groups", "/api/v1/decisions"):
+        assert answered(other, target).body == answered(fleet, target).body, target

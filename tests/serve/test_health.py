@@ -69,7 +69,7 @@ def decide(lake: MadeLake, up_to: int) -> None:
 def test_a_server_that_follows_its_lake_is_healthy_and_names_no_cluster(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:
-    with followed(serve_over(Path(made.lake.root), made, password="secret")) as served:
+    with followed(serve_over(Path(made.lake.root), made, password="secret", polled=False)) as served:
         status, body = settled(served, "/health", "starting")
         age = body.pop("newest_round_age_seconds")
         assert (status, body) == (200, {"status": "ok", "followed": True, "clusters": 1, "silent_clusters": 0})
@@ -83,7 +83,7 @@ def test_a_server_that_follows_its_lake_is_healthy_and_names_no_cluster(
 def test_a_silent_cluster_is_said_and_a_restart_is_not_asked_for(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:
-    with followed(serve_over(Path(made.lake.root), made)) as served:
+    with followed(serve_over(Path(made.lake.root), made, polled=False)) as served:
         served.quiet_s[CLUSTER] = 3_600.0
         status, body = settled(served, "/health", "starting")
         assert (status, body["status"], body["silent_clusters"]) == (200, "silent", 1)
@@ -95,7 +95,7 @@ def test_a_silent_cluster_is_said_and_a_restart_is_not_asked_for(
 
 def test_a_lake_without_rounds_is_empty_and_not_well(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = empty_lake(tmp_path, ALL_TABLES)
-    with followed(serve_over(tmp_path, lake)) as served:
+    with followed(serve_over(tmp_path, lake, polled=False)) as served:
         status, body = settled(served, "/health", "starting")
         assert (status, body["status"], body["newest_round_age_seconds"]) == (200, "empty", None)
         status, body = condition(served, "/health/ready")
@@ -107,7 +107,7 @@ def test_a_lake_without_rounds_is_empty_and_not_well(tmp_path: Path, serve_over:
 
 def test_a_lake_that_cannot_be_read_is_no_healthy_one(made: MadeLake, serve_over: Callable[..., Served]) -> None:
     decide(made, made.last)
-    with followed(serve_over(Path(made.lake.root), made)) as served:
+    with followed(serve_over(Path(made.lake.root), made, polled=False)) as served:
         assert settled(served, "/health", "starting")[0] == 200
         made.next_round()
         newest = max(Path(made.lake.root, "rounds").rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
@@ -126,7 +126,7 @@ def test_alerts_that_cannot_be_read_say_nothing_of_an_alerter(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:
     decide(made, made.last)
-    with followed(serve_over(Path(made.lake.root), made)) as served:
+    with followed(serve_over(Path(made.lake.root), made, polled=False)) as served:
         settled(served, "/health", "starting")
         for commit in Path(made.lake.root, "alerts", "_delta_log").glob("*.json"):
             commit.write_text("{")
@@ -137,7 +137,7 @@ def test_before_the_first_look_it_starts(
     made: MadeLake, serve_over: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PageLake, "followed", True)
-    served = serve_over(Path(made.lake.root), made)
+    served = serve_over(Path(made.lake.root), made, polled=False)
     answer = served.get("/health/alerter")
     assert (answer.status, answer.json()["status"], answer.headers["retry-after"]) == (503, "starting", "5")
     assert served.get("/health").json()["status"] == "starting"
@@ -148,7 +148,7 @@ def test_before_the_first_look_it_starts(
 
 
 def test_a_thread_that_has_ended_asks_for_a_restart(made: MadeLake, serve_over: Callable[..., Served]) -> None:
-    served = serve_over(Path(made.lake.root), made)
+    served = serve_over(Path(made.lake.root), made, polled=False)
     site = Site(served.model.lake, made.lake.root, ())
     served.app = application(served.model, served.scrapes, load_settings().serve, site, lambda: False)
     reasons = ["The thread that reads the tables has ended, or hangs.", "The thread that judges alerts has ended."]
@@ -164,7 +164,7 @@ def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds
 ) -> None:
     if rounds_ago is not None:
         decide(made, made.last - rounds_ago)
-    with followed(serve_over(Path(made.lake.root), made, password="secret")) as served:
+    with followed(serve_over(Path(made.lake.root), made, password="secret", polled=False)) as served:
         found, body = settled(served, "/health/alerter", "starting")
         assert CLUSTER not in served.get("/health/alerter").text
     late, unknown = int(word == "late"), int(word == "unknown")
@@ -178,7 +178,7 @@ def test_nobody_knows_whether_the_alerter_of_a_silent_cluster_lives(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:
     decide(made, made.last)
-    with followed(serve_over(Path(made.lake.root), made)) as served:
+    with followed(serve_over(Path(made.lake.root), made, polled=False)) as served:
         assert settled(served, "/health/alerter", "starting")[1]["status"] == "ok"
         served.quiet_s[CLUSTER] = 3_600.0
         assert settled(served, "/health/alerter", "starting") == (
@@ -192,7 +192,7 @@ def test_a_cluster_that_is_gone_for_good_makes_nobody_unhealthy_after_days(
 ) -> None:
     add_other_cluster(made)
     decide(made, made.last)
-    with followed(serve_over(Path(made.lake.root), made, forget_days=7)) as served:
+    with followed(serve_over(Path(made.lake.root), made, forget_days=7, polled=False)) as served:
         served.quiet_s["gone"] = WEEK - 1
         assert settled(served, "/health", "starting")[1]["status"] == "silent"
         assert settled(served, "/health/alerter", "starting")[1]["unknown_clusters"] == 1

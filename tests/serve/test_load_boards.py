@@ -40,7 +40,6 @@ def test_records_of_a_time_are_those_of_the_roll_ups(tmp_path: Path, serve_over:
     later = int((datetime.now(UTC) + timedelta(days=2)).timestamp() * 1000)
     list(Maintainer(str(tmp_path / "lake"), now=lambda: later).work())
     served = serve_over(tmp_path / "lake", lake)
-    served.poll()
     rows = served.model.lake.ask("load_partitions", {"cluster": CLUSTER, "group_id": "g"})
     assert len(rows) == 2
     grown = {row["topic"]: row["records"] for row in _topics_of(shown(served, "/groups/g/load?range=24h"))}
@@ -86,7 +85,6 @@ def test_ten_thousand_topics_come_a_hundred_at_a_time(tmp_path: Path, serve_over
             "partitions": 3, "groups": 0, "readers": [], "read_by_nobody": True}  # fmt: skip
     lake.add("topics", *(seen | {"topic": f"events-{n:05}", "log_bytes": n} for n in range(10_000)))
     served = serve_over(tmp_path / "lake", lake)
-    served.poll()
     first = shown(served, "/topics")
     assert "1 to 100 of 10,001" in first
     assert first.count('id="t-demo/') == 100

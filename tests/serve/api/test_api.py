@@ -132,9 +132,7 @@ def topics(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
         of_group | {"kind": "strategy", "event_date": day - 2, "ended": False},
         of_group | {"kind": "strategy", "event_date": day - 1, "ended": True},
     )
-    served = serve_over(tmp_path, lake)
-    served.poll()
-    return served
+    return serve_over(tmp_path, lake)
 
 
 def test_one_topic_has_the_lag_of_each_group(topics: Served) -> None:
@@ -150,17 +148,8 @@ def test_a_filter_may_be_the_word_null(served: Served) -> None:
     assert served.get(f"{PREFIX}/groups?group=null").json()["items"] == []
 
 
-def test_silence_is_told_with_every_page(served: Served) -> None:
-    served.quiet_s[CLUSTER] = 31.0
-    try:
-        assert [one["silent"] for one in served.get(f"{PREFIX}/groups").json()["rounds"]] == [True]
-    finally:
-        served.quiet_s.clear()
-
-
 def test_a_proxy_may_leave_its_path_or_take_it_off(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     served = serve_over(tmp_path, MadeLake(tmp_path, []), path="/keel")
-    served.poll()
     for target in ("/keel/", "/", "/keel/metrics", "/metrics", f"/keel{PREFIX}/groups", "/keel/metrics/kminion"):
         assert served.get(target).status == 200
     assert served.get("/keelhaul").status == 404
@@ -210,7 +199,6 @@ def test_an_explanation_has_every_topic_that_a_group_of_rocketmq_decides_on(
         inputs = pack_line({"strategy": "rocketmq:AVG", "queues": queues, "clients": ["c1", "c2"]})
         lake.add("drift", of | {"topic": topic, "verdict": verdict, "inputs": inputs})
     served = serve_over(tmp_path, lake)
-    served.poll()
     target = f"{PREFIX}/explain?group=g"
     worst = explained(served, target).json()
     assert [one["explanation"]["topic"] for one in (worst, *worst["other_topics"])] == ["orders", "billing", "%RETRY%g"]
@@ -259,20 +247,16 @@ WRITES = {"authorization": "Bearer w-secret", "content-type": "application/json"
 @pytest.fixture
 def noted(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
     lake = MadeLake(tmp_path, [MadeGroup("billing")], rounds=130)
-    noted = serve_over(tmp_path, lake, marks_token="w-secret", token="r-secret")
-    noted.poll()
-    return noted
+    return serve_over(tmp_path, lake, marks_token="w-secret", token="r-secret")
 
 
 @pytest.fixture(scope="module")
 def unwritten(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Served]) -> Served:
     """For the tests that write nothing, and see that it is so."""
     root = tmp_path_factory.mktemp("unwritten")
-    noted = serve_over(
+    return serve_over(
         root, MadeLake(root, [MadeGroup("billing")], rounds=130), marks_token="w-secret", token="r-secret"
     )
-    noted.poll()
-    return noted
 
 
 def _post(noted: Served, body: Any, **headers: str) -> Answer:
@@ -333,7 +317,7 @@ def test_the_token_for_marks_reads_nothing(unwritten: Served) -> None:
 
 @pytest.mark.turn(6)
 def test_a_server_without_that_token_takes_no_marks(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
-    noted = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("billing")], rounds=2))
+    noted = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("billing")], rounds=2), polled=False)
     answer = _post(noted, {"text": "deploy"})
     assert (answer.status, "EVENKEEL_SERVE__MARKS_TOKEN" in answer.json()["detail"]) == (403, True)
     assert noted.get("/health", method="POST").status == 405

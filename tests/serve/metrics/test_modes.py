@@ -87,9 +87,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Se
               "round": lake.last, "high_watermark": 99},
     )  # fmt: skip
     lake.add("rounds", round_ | {"interval_ms": 10_000, "closed_time": now + 250})
-    served = serve_over(root, lake)
-    served.poll()
-    return served
+    return serve_over(root, lake)
 
 
 @pytest.mark.parametrize("mode", NAMES)
@@ -193,7 +191,6 @@ def test_a_topic_is_summed_and_counted_only_where_no_partition_can_be_missing(
         )
     lake.add("rounds", round_ | {"interval_ms": 10_000})
     served = serve_over(tmp_path, lake)
-    served.poll()
     theirs = served.get("/metrics/kafka_exporter").text.split("\n")
     assert [line for line in theirs if line.startswith("kafka_topic_partitions{")] == [
         'kafka_topic_partitions{topic="of-whole"} 2'
@@ -210,7 +207,6 @@ def test_a_sum_that_lacks_a_partition_is_absent(tmp_path: Path, serve_over: Call
     served = serve_over(
         tmp_path, MadeLake(tmp_path, [MadeGroup("g", topics={"t": 2}, lag=lambda _, partition: partition)])
     )
-    served.poll()
     text = served.get("/metrics/kminion").text
     assert 'kminion_kafka_topic_high_water_mark_sum{topic_name="t"} ' in text
     assert "kminion_kafka_topic_low_water_mark_sum" not in text
@@ -234,7 +230,6 @@ def test_names_without_a_cluster_need_one_where_there_are_two(
     now = int(datetime.now(UTC).timestamp() * 1000)
     lake.add("rounds", {"cluster": "other", "event_date": now // 86_400_000, "round": 1, "round_time": now})
     served = serve_over(tmp_path, lake)
-    served.poll()
     assert served.get("/metrics/kminion").status == 400
     assert served.get("/metrics/kafka-lag-exporter").status == 200
     assert 'group_id="g"' in served.get(f"/metrics/kminion?cluster={CLUSTER}").text

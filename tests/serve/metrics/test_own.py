@@ -68,7 +68,6 @@ def test_hostile_names_are_labels_and_nothing_else(served: Served) -> None:
 def test_two_long_names_with_one_beginning_stay_apart(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g" * 400 + end) for end in "ab"])
     served = serve_over(tmp_path, lake)
-    served.poll()
     found = series(of_text(served.get("/metrics").text))
     assert len([1 for name, _ in found if name == "evenkeel_group_members"]) == 2
 
@@ -92,7 +91,6 @@ def test_a_snapshot_without_a_newer_one_grows_silent_with_time(
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:
     served = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("g")]))
-    served.poll()
     silent = f'evenkeel_cluster_silent{{cluster="{CLUSTER}"}}'
     served.steady_s += 29.0
     assert served.metric(silent) == 0
@@ -108,7 +106,6 @@ def test_a_cluster_that_is_gone_for_good_is_forgotten_after_days_while_another_l
     now = int(datetime.now(UTC).timestamp() * 1000)
     lake.add("rounds", {"cluster": "gone", "event_date": now // 86_400_000, "round": 1, "round_time": now})
     served = serve_over(tmp_path, lake, forget_days=7)
-    served.poll()
 
     def clusters() -> set[str]:
         found = series(of_text(served.get("/metrics").text))
@@ -130,7 +127,7 @@ def test_a_cluster_that_is_gone_for_good_is_forgotten_after_days_while_another_l
 
 
 def test_a_scrape_before_the_tables_were_read_is_refused(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
-    served = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("g")]))
+    served = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("g")]), polled=False)
     answer = served.get("/metrics")
     assert (answer.status, answer.headers["retry-after"]) == (503, "5")
 
@@ -141,7 +138,6 @@ def test_whole_metrics_are_left_out_beyond_the_limit_and_named(
 ) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g", topics={"t": 900})])
     served = serve_over(tmp_path, lake, partition_series=True, most_series=1_000)
-    served.poll()
     text = served.get("/metrics").text
     kept = [name for name in ("lag_offsets", "committed_offset") if f"\nevenkeel_partition_{name}{{" in text]
     assert kept == ["lag_offsets"]
@@ -160,7 +156,6 @@ def test_a_group_that_is_behind_gets_older_between_its_rows(tmp_path: Path, serv
     lake.add("rounds", {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": lake.last + 1,
                         "round_time": now, "interval_ms": 10_000})  # fmt: skip
     served = serve_over(tmp_path, lake)
-    served.poll()
     for group, low, high in (("behind", 75, 79), ("keeps-up", 5, 9)):
         at = f'{{cluster="{CLUSTER}",group="{group}"}}'
         assert served.metric(f"evenkeel_group_time_behind_min_seconds{at}") == pytest.approx(low)
@@ -177,7 +172,6 @@ def test_moves_are_those_of_the_last_hour(tmp_path: Path, serve_over: Callable[.
                                      "event_date": ms // 86_400_000, "revision": 1, "kind": "rebalance",
                                      "partitions_moved": moved})  # fmt: skip
     served = serve_over(tmp_path, lake)
-    served.poll()
     assert served.metric(f'evenkeel_group_rebalances_last_hour{{cluster="{CLUSTER}",group="g"}}') == 2
     assert served.metric(f'evenkeel_group_partitions_moved_last_hour{{cluster="{CLUSTER}",group="g"}}') == 7
 
@@ -187,7 +181,6 @@ def test_a_new_round_is_made_once_for_any_number_of_scrapes(
 ) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g")])
     served = serve_over(tmp_path, lake)
-    served.poll()
     made = []
     make = served.scrapes._families
     monkeypatch.setattr(served.scrapes, "_families", lambda *given: (made.append(1), make(*given))[1])
@@ -205,7 +198,6 @@ def test_the_newest_batch_is_told_by_phase_with_what_it_left_behind(
 ) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g")], rounds=6)
     served = serve_over(tmp_path, lake)
-    served.poll()
     at = f'{{cluster="{CLUSTER}"}}'
     assert served.metric(f"evenkeel_job_rounds_behind{at}") == 0
     assert served.metric(f"evenkeel_job_batch_duration_seconds{at}") == (400 + lake.last % 50) / 1000
@@ -225,7 +217,6 @@ def test_deliveries_are_counted_by_their_newest_outcome(tmp_path: Path, serve_ov
         {**sent, "transition_id": "b", "outcome": "failed", "attempt": 1, "attempt_time": now},
     )
     served = serve_over(tmp_path, lake)
-    served.poll()
     for outcome in ("delivered", "failed"):
         at = f'{{cluster="{CLUSTER}",target="ops",outcome="{outcome}"}}'
         assert served.metric(f"evenkeel_alert_deliveries{at}") == 1
@@ -284,9 +275,7 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def labelled(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
     groups = [MadeGroup("g"), MadeGroup("empty", members=()), *(MadeGroup(name) for name in HOSTILE)]
-    found = serve_over(tmp_path, MadeLake(tmp_path, groups), partition_series=True, labels=LABELS)
-    found.poll()
-    return found
+    return serve_over(tmp_path, MadeLake(tmp_path, groups), partition_series=True, labels=LABELS)
 
 
 def scraped(served: Served) -> Series:
@@ -367,5 +356,5 @@ def test_an_address_without_a_receiver_fails_and_raises_nothing(
 def test_before_the_tables_were_read_nothing_is_pushed(
     tmp_path: Path, serve_over: Callable[..., Served], receiver: Receiver
 ) -> None:
-    assert push(serve_over(tmp_path, MadeLake(tmp_path, [])), receiver.endpoint).push() is False
+    assert push(serve_over(tmp_path, MadeLake(tmp_path, []), polled=False), receiver.endpoint).push() is False
     assert receiver.requests == []
