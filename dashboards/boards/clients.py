@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from dashboards.format import Row
@@ -17,7 +17,9 @@ _MOST: Final = 20_000
 _SHOWN: Final = 200
 
 
-_FOLDED: Final = """
+# Rows of clients.sql to one for each client id and host, those with most members first: `groups` are its rows,
+# `libraries` NULL for none, `protocols` how a row's group is coordinated, and with which strategy.
+FOLDED: Final = """
 SELECT cluster, client_id, client_host, sum(members)::BIGINT AS members, sum(static_members)::BIGINT AS static_members,
   sum(partitions)::BIGINT AS partitions, min(instance) AS instance, min(rack) AS rack, list(found) AS groups,
   list(DISTINCT library ORDER BY library) FILTER (library IS NOT NULL) AS libraries,
@@ -29,16 +31,6 @@ FROM (
 ) AS found
 GROUP BY ALL ORDER BY members DESC, client_id NULLS FIRST, client_host NULLS FIRST
 """
-
-
-def folded(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Rows of clients.sql, one for each client id and host, those with most members first.
-
-    Returns:
-        Dicts with cluster, client_id, client_host, members, static_members, partitions, instance, rack, groups (rows),
-        libraries (NULL for none) and protocols: how a row's group is coordinated, and with which strategy.
-    """
-    return grouped(rows, _FOLDED)
 
 
 def _kind(row: Row) -> str:
@@ -55,15 +47,14 @@ def _fill(view: View) -> Mapping[str, Any]:
     library, kind = view.address.text("library"), view.address.text("type")
     found = view.rows("clients", text=view.address.text("name").strip().lower(), most=_MOST)
     families, kinds = Counter(map(_family, found)), Counter(map(_kind, found))
-    clients = folded(
-        [
-            row
-            for row in found
-            if (not library or _family(row) == library)
-            and (not kind or _kind(row) == kind)
-            and (not static or (row["static_members"] > 0) == (static == "yes"))
-        ]
-    )
+    wanted = [
+        row
+        for row in found
+        if (not library or _family(row) == library)
+        and (not kind or _kind(row) == kind)
+        and (not static or (row["static_members"] > 0) == (static == "yes"))
+    ]
+    clients = grouped(wanted, FOLDED)
     return {
         "families": view.chips("library", sorted(families), families),
         "kinds": view.chips("type", sorted(kinds), kinds),

@@ -38,7 +38,9 @@ def _counts(rows: Iterable[Row]) -> Counter[str]:
     return counts
 
 
-_DRIFTED: Final = """
+# Rows of verdict_groups.sql to groups with a drifted decision, those with most of them first: `verdicts` are of all
+# kinds but not_applicable, `last` is the row of the newest that drifted.
+DRIFTED: Final = """
 SELECT cluster, group_id, (sum(verdicts) FILTER (verdict = 'drifted'))::BIGINT AS drifted,
   (sum(verdicts) FILTER (verdict <> 'not_applicable'))::BIGINT AS verdicts,
   coalesce(max(drifted_most) FILTER (verdict = 'drifted'), 0) AS drifted_most,
@@ -48,51 +50,26 @@ SELECT cluster, group_id, (sum(verdicts) FILTER (verdict = 'drifted'))::BIGINT A
 FROM found GROUP BY cluster, group_id HAVING drifted > 0 ORDER BY drifted DESC, drifted_most DESC, group_id
 """
 
-_MISMATCHES: Final = """
+# Groups that ran another strategy than the configured one, those that did so last first.
+MISMATCHES: Final = """
 SELECT cluster, group_id, strategy, expected_strategy, sum(mismatches)::BIGINT AS mismatches,
   min(first_time) AS first_time, arg_max(found, last_time) AS last
 FROM found WHERE mismatches > 0 GROUP BY ALL ORDER BY max(last_time) DESC, cluster, group_id
 """
 
-_REASONS: Final = """
+# Why decisions had a verdict: for each reason how many, in how many groups, and the last of them.
+REASONS: Final = """
 SELECT coalesce(found.reason, '') AS reason, sum(verdicts)::BIGINT AS verdicts,
   count(DISTINCT (cluster, group_id)) AS groups, arg_max(found, last_time) AS last
 FROM found WHERE verdict = $verdict GROUP BY ALL ORDER BY verdicts DESC, reason
 """
 
-_LIBRARIES: Final = """
+# As what assignments were recomputed: for each client library, or broker, how many and in how many groups.
+LIBRARIES: Final = """
 SELECT matching_library, sum(verdicts)::BIGINT AS verdicts, count(DISTINCT (cluster, group_id)) AS groups,
   coalesce(max(candidates_most), 0) AS candidates
 FROM found WHERE verdict = 'identical' GROUP BY ALL ORDER BY verdicts DESC, matching_library NULLS FIRST
 """
-
-
-def drifted_groups(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Groups with a drifted decision, those with most of them first.
-
-    Args:
-        rows: Rows of verdict_groups.sql.
-
-    Returns:
-        Dicts with cluster, group_id, drifted, verdicts (of all kinds but not_applicable), drifted_most, first_time of
-        drifted decisions, last (the row of the newest of them), strategies.
-    """
-    return grouped(rows, _DRIFTED)
-
-
-def mismatches(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Groups that ran another strategy than the configured one, those that did so last first."""
-    return grouped(rows, _MISMATCHES)
-
-
-def reasons(rows: Sequence[Row], verdict: str) -> list[dict[str, Any]]:
-    """Why decisions had a verdict: for each reason how many, in how many groups, and the last of them."""
-    return grouped(rows, _REASONS, verdict=verdict)
-
-
-def libraries(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """As what assignments were recomputed: for each client library, or broker, how many and in how many groups."""
-    return grouped(rows, _LIBRARIES)
 
 
 def _fill(view: View) -> Mapping[str, Any]:
@@ -108,7 +85,7 @@ def _fill(view: View) -> Mapping[str, Any]:
     each = "yes" if view.address.text("owner") else "no"
     steps = view.owned(view.rows("verdict_steps", span, step=step, each=each))
     read = view.rows("verdicts", span, verdict=verdict or "drifted", most=_MOST)
-    listed, drifted, wrong = view.owned(read), drifted_groups(rows), mismatches(rows)
+    listed, drifted, wrong = view.owned(read), grouped(rows, DRIFTED), grouped(rows, MISMATCHES)
     return {
         "owners": view.owner_chips({row["group_id"] for row in everyone}),
         "verdicts": view.chips("verdict", _WORDS, _counts(rows)),
@@ -122,11 +99,12 @@ def _fill(view: View) -> Mapping[str, Any]:
         "state_of": _states(view),
         "mismatches": wrong,
         "reasons": [
-            ("Why not recomputed", reasons(rows, "unverified"),
+            ("Why not recomputed", grouped(rows, REASONS, verdict="unverified"),
              "Every decision of this time that could be judged was recomputed."),
-            ("Why not applicable", reasons(rows, "not_applicable"), "There is no such decision in this time."),
+            ("Why not applicable", grouped(rows, REASONS, verdict="not_applicable"),
+             "There is no such decision in this time."),
         ],
-        "libraries": libraries(rows),
+        "libraries": grouped(rows, LIBRARIES),
         "list_word": _WORDS[verdict or "drifted"],
         "list": [(row, _says(row)) for row in listed[:_SHOWN]],
         "older": len(listed) - _SHOWN,

@@ -82,11 +82,6 @@ class AlerterWork:
         )
 
     @property
-    def cluster(self) -> str:
-        """The cluster's name."""
-        return self.settings.cluster
-
-    @property
     def lives(self) -> bool:
         """Whether its thread runs."""
         return self._thread.is_alive()
@@ -111,9 +106,9 @@ class AlerterWork:
                 if self._run() and self._closed:
                     return
             except EvenkeelError as error:
-                _LOG.error("alerts of %s are not judged: %s", self.cluster, error)
+                _LOG.error("alerts of %s are not judged: %s", self.settings.cluster, error)
             except Exception:  # noqa: BLE001 - the thread must not die: the page would be served, and nobody be alerted
-                _LOG.exception("the alerter of %s failed, and begins again", self.cluster)
+                _LOG.exception("the alerter of %s failed, and begins again", self.settings.cluster)
             self._stop.wait(_AGAIN_S)
 
     def _run(self) -> bool:

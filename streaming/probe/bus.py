@@ -21,7 +21,6 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_admin, open_producer, open_reader
 from streaming.probe.deadline import Deadline, RoundAbandonedError, error_text
-from streaming.probe.kafka.memory import Memory, recall
 from streaming.probe.topics import create_missing
 from streaming.record_batches import (
     FetchedBatch,
@@ -273,22 +272,13 @@ _ASK_S: Final = 5.0
 for its `request_timeout_ms`, 30 s, until a partition has a leader again."""
 
 
-def remember(settings: Settings, deadline: Deadline) -> Memory:
-    """Read the memory of the last closed round; empty when there is none, or its events are past their retention.
-
-    By this memory a group or a topic that was deleted while no probe ran is found missing. After an outage beyond the
-    retention it is not: nothing is known of it any more.
-
-    Raises:
-        RoundAbandonedError: The topics could not be read.
-    """
-    return read_back(settings, deadline, recall) or Memory()
-
-
 def read_back(
     settings: Settings, deadline: Deadline, make: Callable[[RoundClosed, Iterable[Event], Iterable[Event]], T]
 ) -> T | None:
-    """Make a memory of the last closed round; None when there is none.
+    """Make a memory of the last closed round; None when there is none, or its events are past their retention.
+
+    By this memory a group or a topic that was deleted while no probe ran is found missing. After an outage beyond the
+    retention it is not: nothing is known of it any more.
 
     Args:
         settings: All settings.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.serve.run import main
+from streaming.serve.app import main
 
 __all__ = ["main"]

@@ -98,7 +98,7 @@ class Model:
         settings: Settings,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; `start` begins to read.
+        """Prepare; `lake.start` begins to read.
 
         Args:
             settings: The settings.
@@ -128,14 +128,6 @@ class Model:
         self._renewing = threading.Lock()
         # Per cluster: the newest round in the snapshot, and the steady time since which there is no newer one.
         self._quiet: dict[str, tuple[int, float]] = {}
-
-    def start(self) -> None:
-        """Begin to follow the lake."""
-        self.lake.start()
-
-    def stop(self, seconds: float) -> None:
-        """Stop following; waits so long at the most."""
-        self.lake.stop(seconds)
 
     def renew_snapshot(self) -> None:
         """Make a snapshot if anything has changed since the last."""

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from dashboards.boards.alerts import rules_of
-from dashboards.boards.clients import folded
+from dashboards.boards.clients import FOLDED
 from dashboards.boards.cost import source_of, stopped, summed
 from dashboards.boards.itself import alerter, delay, maintained, missing
 from dashboards.boards.rebalances import as_decided
 from dashboards.format import Clock, reasons
+from dashboards.page.board import grouped
 from dashboards.spans import Range
 from streaming.tables import DataFile
 
@@ -141,12 +142,14 @@ def _client(group: str, **more: Any) -> dict[str, Any]:
 
 
 def test_one_client_in_several_groups_is_one_row_with_what_is_known_of_it() -> None:
-    [one] = folded([_client("a"), _client("b", partitions=3, library="java:3.5", static_members=1, instance="i")])
+    [one] = grouped(
+        [_client("a"), _client("b", partitions=3, library="java:3.5", static_members=1, instance="i")], FOLDED
+    )
     assert (one["members"], one["partitions"], one["static_members"], one["instance"]) == (4, 3, 1, "i")
     assert [row["group_id"] for row in one["groups"]] == ["a", "b"]
     assert one["libraries"] == ["java:3.5"]
     assert one["protocols"] == ["classic, range"]
-    [of_share] = folded([_client("g", group_type="share", protocol_type="share", strategy=None)])
+    [of_share] = grouped([_client("g", group_type="share", protocol_type="share", strategy=None)], FOLDED)
     assert of_share["protocols"] == ["share"]
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.drift import drifted_groups, libraries, mismatches, reasons
+from dashboards.boards.drift import DRIFTED, LIBRARIES, MISMATCHES, REASONS
 from dashboards.boards.load import by_member, by_topic, history_series, hot, judged
 from dashboards.boards.topics import produced_why, reading_of, unread_why
 from dashboards.charts import Heard, count_plot, held, measure_plot, moment_of
+from dashboards.page.board import grouped
 from dashboards.spans import Range, step_of
 
 NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
@@ -175,14 +176,14 @@ def test_groups_that_drifted_are_counted_among_their_judged_decisions() -> None:
         _verdicts("a", "not_applicable", 50),
         _verdicts("b", "identical", 7),
     ]
-    [one] = drifted_groups(rows)
+    [one] = grouped(rows, DRIFTED)
     assert (one["group_id"], one["drifted"], one["verdicts"], one["drifted_most"]) == ("a", 3, 10, 9)
     assert (one["last"]["last_decision"], one["strategies"]) == (6, ["mine", "range"])
 
 
 def test_another_strategy_than_configured_is_listed_with_both() -> None:
     rows = [_verdicts("a", "identical", 3, mismatches=3, expected_strategy="sticky"), _verdicts("b", "identical", 1)]
-    [one] = mismatches(rows)
+    [one] = grouped(rows, MISMATCHES)
     assert (one["group_id"], one["strategy"], one["expected_strategy"], one["mismatches"]) == (
         "a",
         "range",
@@ -199,11 +200,11 @@ def test_reasons_and_libraries_count_decisions_and_groups() -> None:
         _verdicts("a", "identical", 4, matching_library="java:3.5"),
         _verdicts("b", "identical", 4, matching_library="java:3.5", candidates_most=6),
     ]
-    first, second = reasons(rows, "unverified")
+    first, second = grouped(rows, REASONS, verdict="unverified")
     assert (first["reason"], first["verdicts"], first["groups"]) == ("no bytes", 7, 2)
     assert first["last"]["last_decision"] == 9
     assert second["reason"] == "another"
-    [library] = libraries(rows)
+    [library] = grouped(rows, LIBRARIES)
     assert (library["matching_library"], library["verdicts"], library["groups"], library["candidates"]) == (
         "java:3.5",
         8,

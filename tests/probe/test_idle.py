@@ -298,7 +298,9 @@ def heartbeat_of(rounds: int, busy: int) -> Topics:
 def read_back(monkeypatch: pytest.MonkeyPatch, topics: Topics) -> Mapping[str, Collection[str]]:
     monkeypatch.setattr(readback, "open_bus_reader", lambda _: topics)
     settings = Settings(cluster="prod", probe=ProbeSettings(interval_ms=1_000), job=JobSettings())
-    return readback.remember(settings, Deadline.after(60)).topics
+    memory = readback.read_back(settings, Deadline.after(60), recall)
+    assert memory is not None
+    return memory.topics
 
 
 def test_all_rounds_of_a_heartbeat_are_read_back_with_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:

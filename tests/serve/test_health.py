@@ -34,11 +34,11 @@ def made(tmp_path: Path) -> MadeLake:
 @contextmanager
 def followed(served: Served) -> Iterator[Served]:
     """While its thread follows the lake."""
-    served.model.start()
+    served.model.lake.start()
     try:
         yield served
     finally:
-        served.model.stop(60)
+        served.model.lake.stop(60)
 
 
 def condition(served: Served, path: str) -> tuple[int, dict[str, Any]]:

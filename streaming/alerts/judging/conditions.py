@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from streaming.alerts.judging.feed import Chunk
 from streaming.alerts.judging.firing import AlertKey, FeedRound, Observed, RuleRow
-from streaming.alerts.rules.expressions import connect, fetched, fill
+from streaming.alerts.rules.expressions import connect, fill
 from streaming.alerts.rules.rules import CLOCK_COLUMNS, CLOCK_FIELDS, Rule
 from streaming.times import epoch_ms
 
@@ -153,7 +153,7 @@ class Conditions:
             schema = pa.schema([table.arrow_schema.field(name) for name in key])
             self._connection.register("known_alerts", pa.Table.from_pylist([*map(json.loads, known)], schema=schema))
         self._connection.register("rows_of_rule", rows)
-        relevant: list[dict[str, Any]] = fetched(self._connection, sql).to_pylist()
+        relevant: list[dict[str, Any]] = self._connection.sql(sql).to_arrow_table().to_pylist()
         return relevant
 
 

@@ -99,11 +99,6 @@ def _database() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def fetched(connection: duckdb.DuckDBPyConnection, sql: str, given: Sequence[object] = ()) -> pa.Table:
-    """Run a query; returns the result as Arrow."""
-    return connection.sql(sql, params=list(given)).to_arrow_table()
-
-
 def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, types: Sequence[str]) -> Expression:
     """Check one expression over a row.
 

@@ -26,7 +26,7 @@ from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.offsets_log import partition_for
-from streaming.probe.bus import remember
+from streaming.probe.bus import read_back
 from streaming.probe.clients import Connections, open_admin, open_reader
 from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.brokers import brokers_after, is_outdated
@@ -36,7 +36,7 @@ from streaming.probe.kafka.connect_groups import ConfigTail
 from streaming.probe.kafka.followed import LogTail
 from streaming.probe.kafka.holds import advance_holds, reported_holds
 from streaming.probe.kafka.look import RoundHead
-from streaming.probe.kafka.memory import Memory, memory_after
+from streaming.probe.kafka.memory import Memory, memory_after, recall
 from streaming.probe.kafka.observe import cluster_topic_events, round_events, seen_round
 from streaming.probe.kafka.requests import GroupRequests, Metadata, MetadataRequests, Refused
 from streaming.probe.kafka.share_groups import StateTail
@@ -181,7 +181,7 @@ class Probe(RoundsProbe[Memory]):
             admin.close()
 
     def _remember(self, deadline: Deadline) -> Memory:
-        return remember(self._settings, deadline)
+        return read_back(self._settings, deadline, recall) or Memory()
 
     def _prepare(self, memory: Memory, deadline: Deadline) -> None:
         settings = self._settings

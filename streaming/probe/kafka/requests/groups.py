@@ -162,22 +162,30 @@ class GroupRequests:
             RoundAbandonedError: A coordinator did not answer or has moved.
         """
         if self._connections.version(OffsetFetchRequest) < 8:
-            return self._committed_one_by_one(groups, deadline)
-        one = OffsetFetchRequest.OffsetFetchRequestGroup
-        work = [
-            # From v10 on topics have ids only.
-            (
-                node,
-                OffsetFetchRequest(groups=[one(group_id=g, topics=None) for g in chunk], min_version=8, max_version=9),
-            )
-            for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
-        ]
+            singly = [
+                (node, OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7))
+                for group, node in groups.items()
+            ]
+            answers = list(zip(groups, self._connections.ask(singly, deadline), strict=True))
+        else:
+            one = OffsetFetchRequest.OffsetFetchRequestGroup
+            work = [
+                # From v10 on topics have ids only.
+                (
+                    node,
+                    OffsetFetchRequest(
+                        groups=[one(group_id=group, topics=None) for group in chunk], min_version=8, max_version=9
+                    ),
+                )
+                for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
+            ]
+            told = self._connections.ask(work, deadline)
+            answers = [(group.group_id, group) for answer in told for group in answer.groups]
         places: dict[tuple[str, int], tuple[str, int]] = {}
         found: dict[str, CommittedOffsets | Refused] = {}
-        for answer in self._connections.ask(work, deadline):
-            for group in answer.groups:
-                refused = refusal_of_group(group, group.group_id)
-                found[group.group_id] = _committed(group, places) if refused is None else refused
+        for group, answer in answers:
+            refused = refusal_of_group(answer, group)
+            found[group] = _committed(answer, places) if refused is None else refused
         return found
 
     def share_offsets(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, tuple[ShareOffset, ...]]:
@@ -209,20 +217,6 @@ class GroupRequests:
             for group in answer.groups
             if group.error_code == OK
         }
-
-    def _committed_one_by_one(
-        self, groups: Mapping[str, int], deadline: Deadline
-    ) -> dict[str, CommittedOffsets | Refused]:
-        work = [
-            (node, OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7))
-            for group, node in groups.items()
-        ]
-        places: dict[tuple[str, int], tuple[str, int]] = {}
-        found: dict[str, CommittedOffsets | Refused] = {}
-        for group, answer in zip(groups, self._connections.ask(work, deadline), strict=True):
-            refused = refusal_of_group(answer, group)
-            found[group] = _committed(answer, places) if refused is None else refused
-        return found
 
 
 def _share_offsets(group: Any) -> tuple[ShareOffset, ...]:

@@ -5,7 +5,7 @@ ListOffsets, DescribeLogDirs and DescribeProducers go to the leaders, ListTransa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -69,10 +69,7 @@ class PartitionRequests:
             RoundAbandonedError: A leader did not answer.
         """
         timestamp, isolation = kind.value
-        work = [
-            (node, _list_offsets(topics, isolation, lambda *_: timestamp))
-            for node, topics in _topics_by_node(leaders, PARTITIONS_PER_REQUEST)
-        ]
+        work = _by_leader(leaders, lambda topics: _list_offsets(topics, isolation, lambda *_: timestamp))
         return {
             (topic.name, partition.partition_index): partition.offset
             for answer in self._connections.ask(work, deadline)
@@ -97,10 +94,10 @@ class PartitionRequests:
         Raises:
             RoundAbandonedError: A leader did not answer.
         """
-        work = [
-            (node, _list_offsets(topics, 0, lambda *tp: timestamps[tp]))
-            for node, topics in _topics_by_node({tp: leaders[tp] for tp in timestamps}, TIMESTAMPS_PER_REQUEST)
-        ]
+        asked = {tp: leaders[tp] for tp in timestamps}
+        work = _by_leader(
+            asked, lambda topics: _list_offsets(topics, 0, lambda *tp: timestamps[tp]), TIMESTAMPS_PER_REQUEST
+        )
         return {
             (topic.name, partition.partition_index): FirstFrom(partition.offset, partition.timestamp)
             for answer in self._connections.ask(work, deadline)
@@ -128,10 +125,12 @@ class PartitionRequests:
         if not self._connections.knows(DescribeLogDirsRequest):
             return None
         of_topic = DescribeLogDirsRequest.DescribableLogDirTopic
-        work = []
-        for node, topics in _topics_by_node(leaders, PARTITIONS_PER_REQUEST):
-            asked = [of_topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()]
-            work.append((node, DescribeLogDirsRequest(topics=asked)))
+        work = _by_leader(
+            leaders,
+            lambda topics: DescribeLogDirsRequest(
+                topics=[of_topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()]
+            ),
+        )
         answers = self._connections.ask(work, deadline)
         # Before version 3 a broker that may not tell names no folder at all.
         if answers and all(_is_refused(answer) for answer in answers):
@@ -165,10 +164,12 @@ class PartitionRequests:
         if not self._connections.knows(DescribeProducersRequest):
             return {}
         of_topic = DescribeProducersRequest.TopicRequest
-        work = []
-        for node, topics in _topics_by_node(leaders, PARTITIONS_PER_REQUEST):
-            asked = [of_topic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
-            work.append((node, DescribeProducersRequest(topics=asked)))
+        work = _by_leader(
+            leaders,
+            lambda topics: DescribeProducersRequest(
+                topics=[of_topic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+            ),
+        )
         return {
             (topic.name, partition.partition_index): {
                 producer.current_txn_start_offset: producer.producer_id
@@ -227,10 +228,16 @@ def _list_offsets(topics: Mapping[str, list[int]], isolation: int, timestamp: Ca
     )
 
 
-def _topics_by_node(leaders: Mapping[tuple[str, int], int], size: int) -> Iterator[tuple[int, dict[str, list[int]]]]:
-    """Node id, and partitions per topic, of each request of at most so many partitions."""
+def _by_leader(
+    leaders: Mapping[tuple[str, int], int],
+    request: Callable[[Mapping[str, list[int]]], Any],
+    size: int = PARTITIONS_PER_REQUEST,
+) -> list[tuple[int, Any]]:
+    """Node and request for each part of the partitions, which the request gets by topic."""
+    work = []
     for node, chunk in chunks_by_node(leaders, size):
         topics: dict[str, list[int]] = {}
         for topic, partition in chunk:
             topics.setdefault(topic, []).append(partition)
-        yield node, topics
+        work.append((node, request(topics)))
+    return work
