@@ -30,6 +30,7 @@ STAMP = VENV / "set-up-for"
 OLDEST = (3, 11)
 # The size of .venv and the jars, and half as much again for pip's work.
 SPACE_GIB = 3
+NO_CHARTS = "The page will not refresh itself and has no charts."
 
 
 # Names of Chromium browsers on the PATH; tests/dashboards/conftest.py looks for the same.
@@ -77,7 +78,7 @@ def main():
             STAMP.unlink()
         install(python)
         STAMP.write_text(wanted, encoding="utf-8")
-    scripts()
+    scripts(NO_CHARTS)
     # Verifies the checksums of existing jars and downloads missing ones; prints nothing when all is well.
     sys.exit(subprocess.call([str(python), "-P", "-m", "streaming.jars", "fetch"], cwd=str(ROOT)))
 
@@ -173,18 +174,11 @@ def install_program(what):
     print("%s could not be installed (%s): %s" % (name, problem or "apt-get gave none of its programs", want))
 
 
-def axe():
-    """Fetch what the page's tests run in the browser; if that is impossible, say so in one sentence and go on."""
-    problem = failure([sys.executable, "-P", str(ROOT / "conf" / "scripts.py"), "tests"])
+def scripts(without, *purpose):
+    """Fetch libraries of the browser; if that is impossible, say in one sentence what there is not, and go on."""
+    problem = failure([sys.executable, "-P", str(ROOT / "conf" / "scripts.py"), *purpose])
     if problem:
-        print("The page's check with axe is skipped. %s" % problem)
-
-
-def scripts():
-    """Fetch the browser's libraries; if that is impossible, say so in one sentence: the page works without them."""
-    problem = failure([sys.executable, "-P", str(ROOT / "conf" / "scripts.py")])
-    if problem:
-        print("The page will not refresh itself and has no charts. %s" % problem)
+        print("%s %s" % (without, problem))
 
 
 def build(what):
@@ -279,9 +273,9 @@ if __name__ == "__main__":
     if wanted in PROGRAMS:
         install_program(wanted)
         if wanted == "browser":
-            axe()
+            scripts("The page's check with axe is skipped.", "tests")
     elif wanted == "scripts":
-        scripts()
+        scripts(NO_CHARTS)
     elif wanted in BUILT:
         build(wanted)
         if wanted == "helm":

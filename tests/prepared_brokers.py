@@ -18,8 +18,7 @@ from pathlib import Path
 from streaming.demo import java_member
 from streaming.demo.broker import EmbeddedBroker, _cluster_id
 from streaming.exceptions import SetupError
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.jars import classpath, find_java
 from tests.java_tools import describe_all_groups
 from tests.short_lived import SHORT_LIVED
 

@@ -54,8 +54,7 @@ ROOMS = {
     "streaming.objects": room("obstore", "streaming.exceptions streaming.stores"),
     "streaming.places": room(),
     "streaming.times": room("msgspec"),
-    "streaming.java": room("", "streaming.exceptions"),
-    "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java streaming.places"),
+    "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.places"),
     "streaming.logins": room("kafka", "streaming.exceptions"),
     "streaming.config": room(
         "pydantic pydantic_settings yaml",
@@ -102,7 +101,7 @@ ROOMS = {
     ),
     "streaming.spark": room(
         "pyspark",
-        "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
+        "streaming.exceptions streaming.jars streaming.places streaming.process",
     ),
     "streaming.catalog": room(
         "deltalake pyarrow rich",
@@ -151,7 +150,7 @@ ROOMS = {
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
         "psutil pyspark",
-        "streaming.config streaming.exceptions streaming.java streaming.job streaming.lifecycle streaming.places "
+        "streaming.config streaming.exceptions streaming.jars streaming.job streaming.lifecycle streaming.places "
         "streaming.process streaming.spark",
     ),
     "streaming.up": room(
@@ -161,12 +160,12 @@ ROOMS = {
     ),
     "streaming.doctor": room(
         "rich",
-        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.places "
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.jars streaming.places "
         "streaming.probe streaming.process streaming.tables streaming.terminal",
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
-        "streaming.config streaming.exceptions streaming.jars streaming.java "
+        "streaming.config streaming.exceptions streaming.jars "
         "streaming.lifecycle streaming.offsets_log streaming.process streaming.tables "
         "streaming.terminal streaming.up",
         "streaming.demo.run",

@@ -16,8 +16,7 @@ import requests
 
 from streaming import jars
 from streaming.exceptions import SetupError
-from streaming.jars import Jar, classpath, fetch, jar_sets
-from streaming.java import find_java, java_release
+from streaming.jars import Jar, classpath, fetch, find_java, jar_sets, java_release
 from tests.java_tools import GroupOffset, parse_group_offsets
 
 _ROOT = Path(__file__).parents[1]

@@ -31,7 +31,7 @@ from streaming.config import (
     secret_variable,
 )
 from streaming.exceptions import SetupError
-from streaming.java import find_java
+from streaming.jars import find_java
 from streaming.lifecycle import on_stop_signals
 from streaming.places import shipped, shipped_folder
 from streaming.process import SAFE_PATH, GuardedProcess

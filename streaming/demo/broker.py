@@ -17,8 +17,7 @@ from kafka.errors import KafkaError
 
 from streaming.demo.ports import check_port_is_free, free_port
 from streaming.exceptions import SetupError
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.jars import classpath, find_java
 from streaming.process import GuardedProcess
 
 DEMO_OVERRIDES = {

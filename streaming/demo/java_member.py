@@ -19,8 +19,7 @@ from kafka.admin import OffsetSpec
 
 from streaming.demo.ports import free_port
 from streaming.demo.stage import Stage
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.jars import classpath, find_java
 from streaming.process import GuardedProcess
 
 JVM: list[str] = []

@@ -17,7 +17,7 @@ from streaming.alerts import check_settings
 from streaming.catalog import contents, faults
 from streaming.config import Settings, Thresholds, checkpoint_of
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
-from streaming.java import find_java, java_release
+from streaming.jars import find_java, java_release
 from streaming.probe import CheckResult, CheckState, inspect, tried
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of
 from streaming.tables import LakeReader

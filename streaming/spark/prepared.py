@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pyspark
 
-from streaming.java import find_java
+from streaming.jars import find_java
 from streaming.places import cache_folder, shipped
 from streaming.process import SAFE_PATH
 from streaming.spark._python import SERVER

@@ -15,8 +15,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from streaming.exceptions import SetupError
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.jars import classpath, find_java
 from streaming.places import shipped_folder
 from streaming.process import SAFE_PATH
 from streaming.spark.prepared import fork_pythons, forking_python, use_prepared_home

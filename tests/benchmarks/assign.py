@@ -19,8 +19,7 @@ from typing import ParamSpec
 
 from assignors import Assignment, Group, Subscription, assign
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.jars import classpath, find_java
 from tests.benchmarks.figure import Figure, Say
 
 __all__ = ["NEWCOMER", "Size", "assignments", "checksum", "compared"]

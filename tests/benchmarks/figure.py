@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
-from streaming.java import find_java, java_release
+from streaming.jars import find_java, java_release
 
 __all__ = ["Figure", "Say", "load", "machine"]
 

@@ -20,8 +20,7 @@ import pyspark
 import pytest
 from deltalake import DeltaTable
 
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.jars import classpath, find_java
 from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_named
 
 pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]

@@ -16,7 +16,7 @@ from typing import Self
 import psutil
 import pyspark
 
-from streaming.java import find_java
+from streaming.jars import find_java
 from streaming.process import GuardedProcess
 from tests.short_lived import SHORT_LIVED
 

@@ -14,8 +14,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from streaming.jars import classpath
-from streaming.java import OLDEST_RELEASE, find_java
+from streaming.jars import OLDEST_RELEASE, classpath, find_java
 from tests.oracle.members_process import MembersProcess
 from tests.short_lived import SHORT_LIVED
 

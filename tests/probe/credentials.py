@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.java import find_java
+from streaming.jars import find_java
 
 __all__ = ["PASSWORD", "Tokens", "broker_store", "client_certificate", "trust"]
 

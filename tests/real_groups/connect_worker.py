@@ -12,8 +12,7 @@ import requests
 
 from streaming.demo.java_member import WORKER, worker_settings
 from streaming.demo.ports import free_port
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.jars import classpath, find_java
 from streaming.process import GuardedProcess
 from tests.short_lived import SHORT_LIVED
 

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Self
 
 from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.jars import classpath, find_java
 from streaming.process import GuardedProcess
 from streaming.rocketmq import Credentials
 from tests.rocketmq.commands import CommandRefused, Commands

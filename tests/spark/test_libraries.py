@@ -13,8 +13,7 @@ from rich.console import Console
 
 from streaming.config import load_settings
 from streaming.exceptions import SetupError
-from streaming.jars import classpath, jars_of
-from streaming.java import find_java
+from streaming.jars import classpath, find_java, jars_of
 from streaming.job.class_archive import begin_to_write
 from streaming.maintain import maintain
 from streaming.spark import class_archive, use_prepared_home
