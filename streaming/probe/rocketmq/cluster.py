@@ -166,18 +166,16 @@ class RocketMQCluster:
             for code in (Request.GET_BROKER_CLUSTER_INFO, Request.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         ]
         found = self._ask(questions, deadline)
-        answered = False
         for address, cluster, listed in zip(self._name_servers, found[::2], found[1::2], strict=True):
             how, reason, info = parts.outcome(cluster, answers.ClusterInfo)
             if info is None:
                 reasons.append(f"{address}: {reason or how}")
                 told.whole = False
             else:
-                answered = True
                 self._add_brokers(told, info)
             _, _, topics = parts.outcome(listed, answers.TopicList)
             told.topics[address] = None if topics is None else set(topics.topicList)
-        if not answered:
+        if len(reasons) == len(self._name_servers):
             message = f"no name server answered ({'; '.join(reasons)})"
             raise RoundAbandonedError(message)
         return told
