@@ -55,7 +55,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     monkeypatch.setattr(setup, "VENV", environment.folder)
     monkeypatch.setattr(setup, "STAMP", environment.folder / "set-up-for")
     for name in ("check_java", "check_space", "scripts"):
-        monkeypatch.setattr(setup, name, lambda: None)
+        monkeypatch.setattr(setup, name, lambda *_: None)
     monkeypatch.setattr(subprocess, "run", environment.run)
     monkeypatch.setattr(subprocess, "call", lambda *_, **__: 0)
     assert environment.set_up() == 0
