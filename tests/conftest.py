@@ -6,6 +6,7 @@ Imports here slow down each run of a single test, so no Spark, no Kafka, no Delt
 from __future__ import annotations
 
 import gc
+import importlib
 import logging
 import os
 import re
@@ -36,6 +37,20 @@ Tell = Callable[..., None]
 """Takes lines, or what has a line as its text."""
 
 _LAST_TURN = 9
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Let each of several processes compile a share of the modules, and then find those of the others compiled.
+
+    Each of them imports all modules. To rewrite the assertions of a fresh checkout takes two thirds of that.
+    """
+    worker = getattr(collector.config, "workerinput", None)
+    if worker is None or not isinstance(collector, pytest.Session):
+        return
+    root = collector.config.rootpath
+    modules = sorted(path for folder in collector.config.args for path in (root / folder).rglob("test_*.py"))
+    for path in modules[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-random-order has shuffled them

@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import pytest
 
-__all__ = ["by_day", "ends", "examples"]
+__all__ = ["BY_NIGHT", "by_day", "ends", "examples"]
 
-# A pull request waits for these tests, so it gets a tenth. `make test-all` and `make mutants` set CASES.
-_SHARE: Final = 1 if "CASES" in os.environ else 10
+BY_NIGHT: Final = "CASES" in os.environ
+"""Whether everything is tried: `make test-all` and `make mutants` set CASES."""
+
+_SHARE: Final = 1 if BY_NIGHT else 10
 
 # A property test with fewer examples than this hardly leaves the simplest ones. Where there are only a few in all, each
 # is expensive: a third of them.
@@ -23,7 +25,7 @@ _FEW: Final = 12
 
 def examples(number: int) -> int:
     """The number of examples to draw out of this many."""
-    if _SHARE == 1:
+    if BY_NIGHT:
         return number
     return number // 3 if number <= _FEW else max(number // _SHARE, _FEW // 3)
 

@@ -53,6 +53,7 @@ from streaming.records import (
     encode_inputs,
     pack_offsets,
 )
+from tests.examples import examples
 
 TOPIC = TopicObservation(
     "orders", "id", 2, pack_offsets([5, -1]), pack_offsets([5, -1]), pack_offsets([0, 0]), (("a",), ("b", "c")),
@@ -195,7 +196,7 @@ JSON = st.recursive(
 
 
 @given(place=st.integers(0, 9), value=JSON)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_whatever_an_event_holds_it_is_read_or_refused(place: int, value: object) -> None:
     record = json.loads(encode(ROCKETMQ))
     record["saw"][place] = value

@@ -17,6 +17,7 @@ from streaming.advice.rebalances import COOPERATIVE, COOPERATIVE_LEAST, STATIC_L
 from streaming.advice.rows import KINDS, advise
 from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, EMPTY_LEAST, HOT_LEAST, UNEXPLAINED_LEAST
 from streaming.groups import UNEXPLAINED
+from tests.examples import examples
 
 DAY = date(2026, 3, 14)
 MINUTE_MS = 60_000
@@ -332,7 +333,7 @@ PERIODS = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(PERIODS)
 def test_no_advice_contradicts_another_whatever_happened(one: Period) -> None:
     found = advised(one)

@@ -32,6 +32,7 @@ from streaming.config import (
 from streaming.config import kafka as kafka_settings
 from streaming.exceptions import SetupError
 from streaming.up import JOB, PROBE, SERVER, probe_of
+from tests.examples import examples
 
 
 def test_the_environment_wins_over_the_file_and_arguments_over_both(
@@ -193,7 +194,7 @@ def _refusal() -> str:
     return ""
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_WRONG_ENVIRONMENT)
 def test_no_environment_is_more_than_a_sentence(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]) -> None:
     with monkeypatch.context() as patch:
@@ -204,7 +205,7 @@ def test_no_environment_is_more_than_a_sentence(monkeypatch: pytest.MonkeyPatch,
     assert "hunter2" not in told
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
         st.binary(max_size=40),

@@ -98,6 +98,7 @@ def test_the_overview_shows_the_worst_groups_first_each_with_its_reason(
     expect(page.locator(".fresh")).to_contain_text("updated")
 
 
+@pytest.mark.nightly
 def test_a_group_shows_where_it_drifted_its_charts_and_other_strategies(address: str, open_page: OpenPage) -> None:
     page = open_page(f"{address}/groups/payments-audit", ready=".uplot canvas")
     expect(page.locator("h1 .name")).to_have_text("payments-audit")
@@ -174,6 +175,7 @@ def test_a_group_that_cannot_be_recomputed_shows_owners_and_claims_nothing(addre
     expect(page.locator(".sentence")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_links_lead_to_a_group_and_a_decision_of_the_past_and_back(address: str, open_page: OpenPage) -> None:
     page = open_page(address)
     page.get_by_text("payments-audit").first.click()

@@ -24,8 +24,10 @@ from kafka.admin import MemberToRemove, OffsetSpec
 from kafka.errors import CoordinatorLoadInProgressError, GroupIdNotFoundError, UnknownTopicOrPartitionError
 
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings, Writer
+from streaming.demo.stories import ALL_STORIES
 from streaming.process import GuardedProcess
 from tests.e2e.journal import Place, Played
+from tests.examples import BY_NIGHT
 from tests.java_tools import GroupOffset, describe_all_groups
 from tests.patience import until
 
@@ -166,9 +168,14 @@ class RoundsWatch:
                 self.closed.append(content)
 
 
-__all__ = ["CLUSTER", "PLAY_S", "Recording", "record", "settings_for"]
+__all__ = ["CLUSTER", "PLAY_S", "STORIES", "Recording", "record", "settings_for"]
 
 CLUSTER = "recorded"
+
+STORIES = tuple(
+    story for story in ALL_STORIES if BY_NIGHT or not set(story.groups) & {"words-streams", "files-connect"}
+)
+"""What is recorded: by day without the JVMs of Kafka Streams and Connect, whose events `tests/real_groups` replays."""
 
 PLAY_S = 95.0
 """By then every story has happened once, except for repetitions: the last event is the recovery of story 6 at 90 s."""
@@ -240,7 +247,7 @@ def environment_of(settings: Settings, folder: Path) -> dict[str, str]:
 
 
 def record(
-    bootstrap: str, folder: Path, when_quiet: Callable[[], None], stories: str | None = None, seconds: float = PLAY_S
+    bootstrap: str, folder: Path, when_quiet: Callable[[], None], stories: str = "", seconds: float = PLAY_S
 ) -> Recording:
     """Record a run.
 
@@ -248,17 +255,17 @@ def record(
         bootstrap: A broker with `DEMO_OVERRIDES` and nothing else on it.
         folder: Folder of the journal and the logs of the processes.
         when_quiet: Called while all is quiet and all members are in their groups.
-        stories: Numbers of the stories, separated by commas; None for all.
+        stories: Numbers of the stories, separated by commas; none for `STORIES`.
         seconds: Length of the play.
     """
     folder.mkdir(parents=True, exist_ok=True)
     environment = environment_of(settings_for(bootstrap, folder / "unused", max_rounds=1), folder)
     probe = _start(folder / "probe.log", "streaming.probe", environment=environment)
-    which = ["--stories", stories] if stories else []
+    which = stories or ",".join(str(story.number) for story in STORIES)
     traffic = _start(
         folder / "traffic.log",
         "streaming.demo.traffic",
-        *("--bootstrap", bootstrap, "--folder", str(folder), "--stay", *which),
+        *("--bootstrap", bootstrap, "--folder", str(folder), "--stay", "--stories", which),
     )
     began = time.monotonic()
     watch = RoundsWatch(bootstrap, ProbeSettings().rounds_topic)

@@ -17,10 +17,10 @@ from kafka import KafkaConsumer, TopicPartition
 
 from streaming.demo.evidence import Evidence, Timed, every_generation_and_commit
 from streaming.demo.stage import Story
-from streaming.demo.stories import ALL_STORIES
 from streaming.tables import LakeReader
 from tests.e2e.conftest import Recorded
 from tests.e2e.journal import OTHER_KINDS, UNCOUNTED, Place
+from tests.e2e.recording import STORIES
 
 pytestmark = [
     pytest.mark.kafka,
@@ -93,7 +93,7 @@ def test_no_story_failed_and_all_members_settled(recorded: Recorded) -> None:
 
 def test_the_journal_counts_exactly_the_commits_of_every_group_that_the_log_has(recorded: Recorded) -> None:
     # Junk that happens to have the form of a key does not name a group of a story.
-    counted = {group for story in ALL_STORIES for group in story.groups} - UNCOUNTED
+    counted = {group for story in STORIES for group in story.groups} - UNCOUNTED
     log = _commits_in_the_log(recorded.recording.bootstrap)
     made = recorded.recording.played.commits
     assert dict(made) == {key: count for key, count in log.items() if key[0] in counted}
@@ -104,7 +104,7 @@ def test_the_journal_counts_exactly_the_commits_of_every_group_that_the_log_has(
 # The stories.
 
 
-@pytest.mark.parametrize("story", ALL_STORIES, ids=lambda story: story.number)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.number)
 def test_the_tables_say_what_a_story_expects(recorded: Recorded, story: Story) -> None:
     evidence = Evidence(LakeReader(recorded.quiet_lake), recorded.recording.journal)
     assert [said for check in story.checks for said in check(evidence) if not isinstance(said, Timed)] == []

@@ -24,6 +24,7 @@ from pyspark.worker import wrap_grouped_map_pandas_udf_with_state
 from streaming.exceptions import SetupError
 from streaming.groups import GapRow, Rows, encode_rows
 from streaming.job.arrow_state import ArrowState, install
+from tests.examples import examples
 
 _ROWS = StructType([StructField("rows", BinaryType())])
 _STATE = StructType([StructField("schema_version", IntegerType()), StructField("payload", BinaryType())])
@@ -172,7 +173,7 @@ KEYS = st.lists(
 
 
 @pytest.mark.nightly
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(keys=KEYS, rows_per_batch=st.integers(1, 9), rows_per_chunk=st.integers(1, 4), most=st.integers(1, 5))
 def test_the_jvm_gets_the_same_rows_and_states_either_way(
     keys: list[tuple[list[bytes], tuple[int, bytes] | None]], rows_per_batch: int, rows_per_chunk: int, most: int

@@ -109,6 +109,7 @@ def test_what_a_worker_has_imported_is_kept_from_its_collector_and_that_of_no_ot
     assert gc.get_freeze_count() <= before
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_what_plans_a_query_and_its_workers_share_what_they_use_with_the_process_that_forked_them(
     spark: SparkSession,

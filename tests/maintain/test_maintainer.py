@@ -60,7 +60,7 @@ _WRITES = st.lists(
 )
 
 
-@settings(max_examples=examples(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_WRITES)
 def test_whatever_is_written_when_kept_days_stay_others_go_and_followers_see_each_row_once(
     tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, int, list[str], bool]]
@@ -290,6 +290,7 @@ def _race(lake: DeltaLake, engine: Engine, runs: int) -> None:
     assert LakeReader(lake.root).count("lag") == appended
 
 
+@pytest.mark.nightly
 def test_appends_beside_delta_rs_fail_never_and_no_row_is_lost_or_doubled(lake: DeltaLake) -> None:
     _race(lake, DeltaRs(), runs=1)
 

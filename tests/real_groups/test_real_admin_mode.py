@@ -53,6 +53,7 @@ class Groups:
         until(rests, *(party.poll for party in self._parties))
 
 
+@pytest.mark.nightly
 def test_groups_at_rest_look_the_same_by_the_log_and_by_requests(
     bootstrap: str, unique: str, java: JavaMembers
 ) -> None:

@@ -11,6 +11,7 @@ from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.record_batches import FetchedBatch, Gone, OffsetRange, RangeReader, Record, UnreadableTopicError, walk
+from tests.examples import examples
 from tests.pair_of_brokers import Pair
 from tests.record_batches.readers import consumer, reader
 
@@ -102,7 +103,7 @@ def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, 
     random = Random(11)
     whole = reader(bootstrap)
     small = reader(bootstrap, max_partition_fetch_bytes=600, fetch_max_bytes=600, max_poll_records=3)
-    for number in range(100):
+    for number in range(examples(100)):
         start, stop = sorted((random.randint(0, end), random.randint(0, end)))
         found = records(small if number % 3 == 0 else whole, OffsetRange(topic, 0, start, stop))
         assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)

@@ -332,6 +332,7 @@ def _drawn(strategy: st.SearchStrategy[Frame], count: int) -> list[Frame]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 @pytest.mark.parametrize("release", by_day(RELEASES, ["5.5.0"]))
 def test_the_classes_write_what_we_read_and_read_what_we_write(release: str) -> None:

@@ -185,7 +185,7 @@ def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
     ("how", "told"),
     [
         (BUSY, r"the store is down or overloaded \(503\)"),
-        (RESET, "the store does not answer"),
+        pytest.param(RESET, "the store does not answer", marks=pytest.mark.nightly),
         (RESET_COMMITS, "the store does not answer"),
     ],
 )

@@ -36,6 +36,7 @@ from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.transitions import Transition, id_of
 from streaming.config import Owner
 from tests.alerts.build import transition
+from tests.examples import examples
 from tests.patience import until
 
 pytestmark = pytest.mark.turn(6)
@@ -239,7 +240,7 @@ def test_a_digest_that_is_refused_is_one_row_and_tried_again() -> None:
     assert Counter((row.outcome, row.attempt) for row in rows[1:]) == {(DELIVERED, 2): _MANY}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires(data: st.DataObject) -> None:
     """Compared with a model that only knows whether each alert's newest transition is a firing."""

@@ -16,6 +16,7 @@ from streaming.alerts.judging.firing import FeedRound, FiringState, Observed, Ru
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
 from tests.alerts.build import BEHIND, INTERVAL, UNEVEN, rules, time_of
+from tests.examples import examples
 
 _G, _H = (f'{{"group_id":"{name}"}}' for name in "gh")
 
@@ -164,7 +165,7 @@ def test_before_the_first_round_only_the_clock_can_fire(made: dict[str, Rule]) -
 _ROUNDS = st.lists(st.lists(st.sampled_from("TF?x-"), min_size=4, max_size=4), min_size=1, max_size=14)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(rounds=_ROUNDS, jumps=st.lists(st.integers(1, 6), min_size=14, max_size=14))
 def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
     made: dict[str, Rule], rounds: list[list[str]], jumps: list[int]

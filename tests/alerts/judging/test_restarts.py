@@ -22,6 +22,7 @@ from streaming.alerts.transitions import Transition
 from streaming.tables import LakeUnreadableError
 from tests.alerts.build import BEHIND, DRIFT, INTERVAL, SILENCE, UNEVEN, Writer, rules, time_of
 from tests.alerts.living import Watched
+from tests.examples import examples
 
 _ENTITIES = [f'{{"group_id":"{name}"}}' for name in "gh"]
 
@@ -103,7 +104,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(data=st.data())
 def test_an_alerter_that_restarts_anywhere_tells_what_one_tells_that_never_stopped(
     made: tuple[Rule, ...], data: st.DataObject

@@ -38,6 +38,7 @@ from streaming.records import (
 from streaming.tables import table_named, to_arrow
 from tests.benchmarks.made_groups import group_key as commit_group_key
 from tests.benchmarks.made_groups import group_value
+from tests.examples import examples
 from tests.job.source.fake_probe import commit_key, commit_value
 from tests.job.source.fake_reader import FakeReader, both
 from tests.offsets_log import written
@@ -332,7 +333,7 @@ def test_the_rest_of_a_compacted_stretch_is_read_once_and_not_by_every_batch() -
     assert reader.handed_on["log"] == 500 + 99 + 497
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_what_is_kept_of_where_a_stretch_ends_changes_no_answer(data: st.DataObject) -> None:
     reader = FakeReader()

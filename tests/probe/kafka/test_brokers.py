@@ -53,6 +53,7 @@ def pair_settings(pair: Pair, unique: str) -> Settings:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 @pytest.mark.xdist_group("pair")
 @pytest.mark.turn(3)
@@ -75,6 +76,7 @@ def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings:
         assert (seen.partitions, tuple(seen.ends), seen.racks) == (3, (3, 4, 5), (("a", "b"), ("b", "a"), ("b", "a")))
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 @pytest.mark.xdist_group("pair")
 @pytest.mark.turn(3)

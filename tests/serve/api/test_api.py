@@ -23,6 +23,7 @@ from streaming.serve.api.listings import LISTINGS, Listing
 from streaming.tables import LakeReader
 from streaming.times import epoch_ms
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
+from tests.examples import examples
 from tests.serve.client import Answer
 from tests.serve.conftest import Served
 from tests.serve.texts import TEXTS
@@ -233,7 +234,7 @@ PATHS = st.one_of(
 
 
 @given(path=PATHS, parameters=st.lists(st.tuples(st.one_of(st.sampled_from(NAMES), TEXTS), TEXTS), max_size=4))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_request_fails_the_server(served: Served, path: str, parameters: list[tuple[str, str]]) -> None:
     began = time.monotonic()
     answer = served.get(f"{path}?{'&'.join(f'{name}={value}' for name, value in parameters)}")
