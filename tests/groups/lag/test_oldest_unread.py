@@ -347,7 +347,7 @@ ROUNDS = 1_500
 
 def test_the_truth_is_between_the_bounds_of_the_current_row_at_each_round() -> None:
     evaluations = bounded = wide = 0
-    for seed in range(examples(120)):
+    for seed in range(examples(200)):
         for found in lived(seed, ROUNDS):
             earliest, latest = found.row.oldest_unread_time_min, found.row.oldest_unread_time_max
             assert earliest is None or earliest <= found.truth, (seed, found)
