@@ -7,7 +7,16 @@ in `Compactor.unreadable`), never an exception.
 from __future__ import annotations
 
 from streaming.offsets_log.codec.decode_json import decode_line
-from streaming.offsets_log.codec.keys import GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
+from streaming.offsets_log.codec.keys import (
+    DecodedRecord,
+    GroupKey,
+    OffsetKey,
+    OtherKey,
+    UnknownKey,
+    decode_key,
+    decode_record,
+)
+from streaming.offsets_log.codec.layouts import record_schemas
 from streaming.offsets_log.codec.membership import (
     MemberAssignment,
     MemberSubscription,
@@ -20,7 +29,6 @@ from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, LeaderEpochs, RecordColumns, rows_at
-from streaming.offsets_log.codec.record_decoder import DecodedRecord, RecordDecoder
 from streaming.offsets_log.codec.record_types import (
     RECORD_TYPES,
     LogRecord,
@@ -50,7 +58,6 @@ __all__ = [
     "OffsetKey",
     "OtherKey",
     "RecordColumns",
-    "RecordDecoder",
     "Rejected",
     "StretchEnd",
     "UnknownKey",
@@ -63,10 +70,12 @@ __all__ = [
     "decode_membership",
     "decode_modern",
     "decode_offset_commit",
+    "decode_record",
     "decode_record_value",
     "decode_subscription",
     "partition_for",
     "printed",
+    "record_schemas",
     "rows_at",
     "seen_member",
     "unknown_type",

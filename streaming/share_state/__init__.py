@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from streaming.share_state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, StateBatch, combine
 from streaming.share_state.records import (
-    DECODER,
+    STATE_TYPES,
     TOPIC,
     PartitionDeliveries,
     ShareKey,
@@ -20,7 +20,7 @@ __all__ = [
     "ACKNOWLEDGED",
     "ARCHIVED",
     "AVAILABLE",
-    "DECODER",
+    "STATE_TYPES",
     "TOPIC",
     "PartitionDeliveries",
     "ShareKey",

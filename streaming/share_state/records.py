@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from streaming.offsets_log import RecordDecoder, Rejected, UnknownKey, UnknownVersion, printed
+from streaming.offsets_log import Rejected, UnknownKey, UnknownVersion, decode_record, printed, record_schemas
 from streaming.share_state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, DONE, StateBatch, combine
 
 TOPIC: Final = "__share_group_state"
 """The topic; no setting of a broker renames it."""
 
-DECODER: Final = RecordDecoder("streaming.share_state.schemas")
+STATE_TYPES: Final = record_schemas("streaming.share_state.schemas")
+"""Schema by key type."""
 
 _SNAPSHOT: Final = "ShareSnapshot"
 
@@ -65,7 +66,7 @@ def decode_state(key: bytes | None, value: bytes | None) -> StateRecord | Unknow
 
     Stricter than Java in one thing: offsets that no coordinator writes, below -1 or in the wrong order, are refused.
     """
-    record = DECODER.decode(key, value)
+    record = decode_record(STATE_TYPES, key, value)
     if not isinstance(record, tuple):
         return record
     of = record.key

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.offsets_log import DecodedRecord, Rejected, UnknownKey, UnknownVersion
+from streaming.offsets_log import DecodedRecord, Rejected, UnknownKey, UnknownVersion, decode_record
 from streaming.offsets_log.codec.interpreter import key_layout, value_layout
-from streaming.share_state import DECODER, PartitionDeliveries, ShareStates, StateBatch, StateRecord, decode_state
+from streaming.share_state import STATE_TYPES, PartitionDeliveries, ShareStates, StateBatch, StateRecord, decode_state
 from tests.examples import examples
 from tests.offsets_log.schema_fields import fields_of, only_tags_of
 from tests.oracle.java_runner import JavaRunner
@@ -217,7 +217,7 @@ def test_the_schema_files_say_what_the_classes_of_every_release_say() -> None:
     seen = set()
     for layout in share_layouts():
         release, key_type, version = layout["release"], layout["key_type"], layout["version"]
-        schema = DECODER.schemas[key_type]
+        schema = STATE_TYPES[key_type]
         seen.add((release, key_type))
         if layout["message"].endswith("Key"):
             assert layout["fields"] == fields_of(schema, schema.key, 0), layout
@@ -233,8 +233,8 @@ def test_the_schema_files_say_what_the_classes_of_every_release_say() -> None:
 def test_random_records_of_every_release_are_printed_as_its_own_classes_print_them() -> None:
     compared: Counter[str] = Counter()
     for record in random_share_records(932, examples(10_000)):
-        schema = DECODER.schemas[record["key_type"]]
-        decoded = DECODER.decode(bytes.fromhex(record["hex_key"]), bytes.fromhex(record["hex_value"]))
+        schema = STATE_TYPES[record["key_type"]]
+        decoded = decode_record(STATE_TYPES, bytes.fromhex(record["hex_key"]), bytes.fromhex(record["hex_value"]))
         assert isinstance(decoded, DecodedRecord), record
         assert decoded.name == schema.name
         assert key_layout(schema).printed(decoded.key) == record["key"], record

@@ -90,7 +90,7 @@ def _key(key: OffsetKey | GroupKey | OtherKey) -> tuple[int, dict[str, Any]]:
 
 def _value(value: RecordValue) -> dict[str, Any]:
     printed = value.printed()
-    if value.key_type == GROUP_METADATA and value.fields.protocolType == _CONSUMER:
+    if value.schema.key_type == GROUP_METADATA and value.fields.protocolType == _CONSUMER:
         for member, show in zip(value.fields.members, printed["members"], strict=True):
             subscription = decode_subscription(member.subscription)
             if isinstance(subscription, MemberSubscription):

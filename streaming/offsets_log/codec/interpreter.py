@@ -21,6 +21,7 @@ from base64 import b64encode
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from operator import methodcaller
 from typing import Any
 
@@ -58,11 +59,13 @@ class Layout:
     least: int
 
 
+@cache
 def key_layout(schema: RecordSchema) -> Layout:
     """Layout of the key behind its type."""
     return _Compiler(schema, 0, flexible=False).struct(f"{schema.name}Key", schema.key)
 
 
+@cache
 def value_layout(schema: RecordSchema, version: int, *, repeats_version: bool = False) -> Layout:
     """Layout of the value behind its version, which the schema must have.
 

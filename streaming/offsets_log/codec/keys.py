@@ -8,9 +8,19 @@ tombstones behind their length, a little-endian int32 (`maybe_unwrap_from_iobuf`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from streaming.offsets_log.codec.record_types import RECORD_TYPES, Rejected, key_of_type
+from streaming.offsets_log.codec.interpreter import key_layout
+from streaming.offsets_log.codec.layouts import RecordSchema
+from streaming.offsets_log.codec.record_types import (
+    RECORD_TYPES,
+    RecordValue,
+    Rejected,
+    UnknownVersion,
+    decode_record_value,
+)
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 
 LEGACY_OFFSET_COMMIT = 0
@@ -95,16 +105,70 @@ def wrapped_key(data: bytes) -> OffsetKey | GroupKey | None:
     return None
 
 
-def _kafka_key(data: bytes) -> OffsetKey | GroupKey | OtherKey | UnknownKey | Rejected:
+def _kafka_key(data: bytes) -> Key:
+    found = _read_key(data, RECORD_TYPES)
+    if isinstance(found, UnknownKey | Rejected):
+        return found
+    key_type, fields = found
+    if key_type in {LEGACY_OFFSET_COMMIT, OFFSET_COMMIT}:
+        if fields.partition < 0:
+            return Rejected(f"key: partition is {fields.partition}, and no topic has a negative partition")
+        return OffsetKey(key_type, *fields)
+    if key_type == GROUP_METADATA:
+        return GroupKey(*fields)
+    return OtherKey(key_type, fields[0], fields[1] if len(fields) > 1 else None)
+
+
+def _read_key(data: bytes, types: Mapping[int, RecordSchema]) -> tuple[int, Any] | UnknownKey | Rejected:
+    """The type of a key with its fields, to its last byte."""
     reader = Reader(data)
     try:
         key_type = reader.int16("key type")
-        key = _body(key_type, reader)
-        if not isinstance(key, UnknownKey):
-            reader.end("key")
+        if key_type not in types:
+            return UnknownKey(key_type)
+        fields = key_layout(types[key_type]).read(reader)
+        reader.end("key")
     except MalformedError as error:
         return Rejected(f"key: {error}")
-    return key
+    return key_type, fields
+
+
+class DecodedRecord(NamedTuple):
+    """A record of another internal topic of Kafka.
+
+    Attributes:
+        name: Kafka's name of its type.
+        key: Named tuple with Kafka's field names, see `interpreter.py`.
+        value: The same; None for a tombstone.
+    """
+
+    name: str
+    key: Any
+    value: Any
+
+
+def decode_record(
+    types: Mapping[int, RecordSchema], key: bytes | None, value: bytes | None
+) -> DecodedRecord | UnknownKey | UnknownVersion | Rejected:
+    """Decode a record of another internal topic of Kafka, key and value to their last byte. Never raises.
+
+    Args:
+        types: The topic's record types, as `record_schemas` reads them from a folder.
+        key: The whole key.
+        value: The whole value; None for a tombstone.
+    """
+    if key is None:
+        return Rejected("key is null; every record of this topic has a key")
+    found = _read_key(key, types)
+    if not isinstance(found, tuple):
+        return found
+    key_type, fields = found
+    if value is None:
+        return DecodedRecord(types[key_type].name, fields, None)
+    content = decode_record_value(key_type, value, types=types)
+    if isinstance(content, RecordValue):
+        return DecodedRecord(types[key_type].name, fields, content.fields)
+    return content
 
 
 def offset_commit_parts(data: bytes) -> tuple[str, str, int] | None:
@@ -144,17 +208,3 @@ def offset_commit_key(key: OffsetKey) -> bytes:
             key.partition.to_bytes(4, "big"),
         )
     )
-
-
-def _body(key_type: int, reader: Reader) -> OffsetKey | GroupKey | OtherKey | UnknownKey:
-    if key_type not in RECORD_TYPES:
-        return UnknownKey(key_type)
-    fields = key_of_type(key_type).read(reader)
-    if key_type in {LEGACY_OFFSET_COMMIT, OFFSET_COMMIT}:
-        if fields.partition < 0:
-            message = f"partition is {fields.partition}, and no topic has a negative partition"
-            raise MalformedError(message)
-        return OffsetKey(key_type, *fields)
-    if key_type == GROUP_METADATA:
-        return GroupKey(*fields)
-    return OtherKey(key_type, fields[0], fields[1] if len(fields) > 1 else None)

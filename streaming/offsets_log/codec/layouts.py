@@ -55,9 +55,9 @@ class Field:
         return self.versions[0] <= version <= self.versions[1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordSchema:
-    """One record type.
+    """One record type; layouts are compiled once for each such object.
 
     Attributes:
         key_type: int16 at the head of the key.

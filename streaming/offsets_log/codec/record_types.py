@@ -12,11 +12,11 @@ end with a UUID), so then it is Redpanda's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from streaming.offsets_log.codec.interpreter import Layout, is_flexible, key_layout, value_layout
+from streaming.offsets_log.codec.interpreter import is_flexible, value_layout
 from streaming.offsets_log.codec.layouts import RecordSchema, record_schemas
 from streaming.offsets_log.codec.wire import Allowance, MalformedError, Reader
 
@@ -66,8 +66,8 @@ RECORD_TYPES: dict[int, RecordSchema] = record_schemas()
 LogDialect = Literal["kafka", "redpanda"]
 """Whose layout of a record it is, where they differ."""
 
-# Key type and version of the value that Redpanda lays out in its own way.
-_REDPANDA = 2, 3
+# Type and version of the value that Redpanda lays out in its own way.
+_REDPANDA = "GroupMetadata", 3
 
 _VERSION_BYTES = 2
 
@@ -77,46 +77,38 @@ class RecordValue:
     """The value of one record.
 
     Attributes:
-        key_type: Key type.
+        schema: Its type.
         version: Version of the value.
         fields: Named tuple with Kafka's field names, see `interpreter.py`.
         dialect: Whose layout it has.
     """
 
-    key_type: int
+    schema: RecordSchema
     version: int
     fields: Any
     dialect: LogDialect = "kafka"
 
     def printed(self) -> dict[str, Any]:
         """As Kafka's `...JsonConverter` prints it."""
-        printed: dict[str, Any] = value_of_version(self.key_type, self.version).printed(self.fields)
+        printed: dict[str, Any] = value_layout(self.schema, self.version).printed(self.fields)
         return printed
 
 
-@cache
-def key_of_type(key_type: int) -> Layout:
-    """Layout of the key behind its type, which must be known."""
-    return key_layout(RECORD_TYPES[key_type])
-
-
-@cache
-def value_of_version(key_type: int, version: int, dialect: LogDialect = "kafka") -> Layout:
-    """Layout of the value behind its version; type and version must be known."""
-    return value_layout(RECORD_TYPES[key_type], version, repeats_version=dialect == "redpanda")
-
-
 def decode_record_value(
-    key_type: int, data: bytes, allowance: Allowance | None = None
+    key_type: int,
+    data: bytes,
+    allowance: Allowance | None = None,
+    types: Mapping[int, RecordSchema] = RECORD_TYPES,
 ) -> RecordValue | UnknownVersion | Rejected:
     """Decode the value of any known type, to its last byte. Never raises.
 
     Args:
-        key_type: One of `RECORD_TYPES`.
+        key_type: One of `types`.
         data: The whole value.
         allowance: Counts the memory that the value takes; beyond `wire.MOST_DECODED` it is `Rejected`.
+        types: The record types of its topic.
     """
-    schema = RECORD_TYPES[key_type]
+    schema = types[key_type]
     if schema.versions is None:
         return Rejected(f"value: no release has written type {key_type} ({schema.name}), so no layout of it is known")
     try:
@@ -129,11 +121,11 @@ def decode_record_value(
         return Rejected(f"value: version {version} is negative")
     allowance = Allowance() if allowance is None else allowance
     taken = allowance.taken
-    value = _decode(key_type, version, data, allowance, "kafka")
-    if (key_type, version) != _REDPANDA or allowance.exceeded or not _may_be_redpandas(value):
+    value = _decode(schema, version, data, allowance, "kafka")
+    if (schema.name, version) != _REDPANDA or allowance.exceeded or not _may_be_redpandas(value):
         return value
     allowance.taken = taken
-    other = _decode(key_type, version, data, allowance, "redpanda")
+    other = _decode(schema, version, data, allowance, "redpanda")
     if isinstance(other, Rejected):
         return value
     return other
@@ -145,13 +137,12 @@ def _may_be_redpandas(value: RecordValue | Rejected) -> bool:
 
 
 def _decode(
-    key_type: int, version: int, data: bytes, allowance: Allowance, dialect: LogDialect
+    schema: RecordSchema, version: int, data: bytes, allowance: Allowance, dialect: LogDialect
 ) -> RecordValue | Rejected:
-    flexible = is_flexible(RECORD_TYPES[key_type], version)
-    reader = Reader(data, _VERSION_BYTES, flexible=flexible, allowance=allowance)
+    reader = Reader(data, _VERSION_BYTES, flexible=is_flexible(schema, version), allowance=allowance)
     try:
-        fields = value_of_version(key_type, version, dialect).read(reader)
+        fields = value_layout(schema, version, repeats_version=dialect == "redpanda").read(reader)
         reader.end("value")
     except MalformedError as error:
         return Rejected(f"value: {error}")
-    return RecordValue(key_type, version, fields, dialect)
+    return RecordValue(schema, version, fields, dialect)

@@ -28,11 +28,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from streaming.offsets_log.codec.interpreter import Layout, value_layout
+from streaming.offsets_log.codec.interpreter import value_layout
 from streaming.offsets_log.codec.layouts import data_schema
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
@@ -91,11 +90,6 @@ class AssignmentInfo:
     next_rebalance: int | None
 
 
-@cache
-def _layout(version: int) -> Layout:
-    return value_layout(_SCHEMA, version)
-
-
 def decode_subscription_info(
     data: bytes, allowance: Allowance | None = None
 ) -> SubscriptionInfo | UnknownVersion | Rejected:
@@ -107,7 +101,7 @@ def decode_subscription_info(
             return UnknownVersion(version)
         if version < 1:
             return Rejected(f"subscription info: version {version} is none of Kafka Streams")
-        return SubscriptionInfo(version, _layout(version).read(reader))
+        return SubscriptionInfo(version, value_layout(_SCHEMA, version).read(reader))
     except MalformedError as error:
         return Rejected(f"subscription info: {error}")
 
