@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from streaming.records.membership import Member
-from streaming.records.modern import ModernInput, UnreadableModern
+from streaming.records.modern import AtRecord, ModernInput, UnreadableModern
 from streaming.records.observations import ClusterTopicObservation, GroupObservation
 from streaming.records.rocketmq import RocketMQObservation
 from streaming.records.rounds import ClosedRound
@@ -104,11 +104,10 @@ def merge_windows(earlier: CommitWindow, later: CommitWindow) -> CommitWindow:
     )
 
 
-class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", forbid_unknown_fields=True):
+class MembershipRecord(AtRecord, frozen=True, array_like=True, tag="m", forbid_unknown_fields=True):
     """A group metadata record (key type 2) with a value.
 
     Attributes:
-        record: Log offset.
         record_time: Record timestamp, ms.
         protocol_type: "consumer", "connect", ...; "" for a group created by a join that wrote nothing else.
         generation: Generation id.
@@ -127,7 +126,6 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
             ms; -1 when unknown.
     """
 
-    record: int
     record_time: int
     protocol_type: str
     generation: int = -1
@@ -140,11 +138,6 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
     leader_epoch: int = -1
     seen: bool = False
     decided_after: int = -1
-
-    @property
-    def position(self) -> int:
-        """Log offset by which this input is ordered."""
-        return self.record
 
     @property
     def known_generation(self) -> int | None:
@@ -161,27 +154,14 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
         return self.record_time
 
 
-class MembershipTombstone(msgspec.Struct, frozen=True, array_like=True, tag="t"):
+class MembershipTombstone(AtRecord, frozen=True, array_like=True, tag="t"):
     """A tombstone of key type 2: the group was deleted, expired, or moved to another protocol."""
 
-    record: int
     record_time: int
 
-    @property
-    def position(self) -> int:
-        """Log offset by which this input is ordered."""
-        return self.record
 
-
-class UnreadableMembership(msgspec.Struct, frozen=True, array_like=True, tag="um"):
+class UnreadableMembership(AtRecord, frozen=True, array_like=True, tag="um"):
     """A group metadata record (key type 2) that cannot be decoded: of a version that a later Kafka writes, say."""
-
-    record: int
-
-    @property
-    def position(self) -> int:
-        """Log offset by which this input is ordered."""
-        return self.record
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag="k"):

@@ -21,6 +21,7 @@ since the epoch, UTC. Packed like the other inputs: fields are only ever appende
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -44,25 +45,61 @@ IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic id (in streams groups by subtopology), in record order: ((id, (partition, ...)), ...)."""
 
 
-class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The fields of every record.
+def each_of(partitions: IdPartitions | None) -> Iterator[tuple[str, int]]:
+    """Each of these by itself: topic and partition, subtopology and task, or connector and unit; none of None."""
+    return ((name, number) for name, numbers in partitions or () for number in numbers)
+
+
+def count_of(partitions: IdPartitions | None) -> int:
+    """How many these are; none of None."""
+    return sum(len(numbers) for _, numbers in partitions or ())
+
+
+def counts_in(targets: Iterable[IdPartitions | None]) -> dict[str, int]:
+    """Partition counts by topic as far as assignments show them: the highest assigned partition plus one."""
+    counts: dict[str, int] = {}
+    for target in targets:
+        for name, numbers in target or ():
+            counts[name] = max(counts.get(name, 0), max(numbers, default=-1) + 1)
+    return counts
+
+
+def holders(owned: Mapping[str, IdPartitions | None]) -> dict[tuple[str, int], list[str]]:
+    """The members that have each partition, task or unit, in the order of the members."""
+    members: dict[tuple[str, int], list[str]] = {}
+    for name, of_member in owned.items():
+        for place in each_of(of_member):
+            members.setdefault(place, []).append(name)
+    return members
+
+
+class AtRecord(msgspec.Struct, frozen=True, array_like=True):
+    """An input from one record of the log.
 
     Attributes:
         record: Log offset.
-        record_time: Record timestamp, ms.
-        group_type: `CONSUMER`, `SHARE` or `STREAMS`.
-        log_partition: Partition of the offsets log; -1 when not known.
     """
 
     record: int
-    record_time: int
-    group_type: str
-    log_partition: int
 
     @property
     def position(self) -> int:
         """Log offset by which this input is ordered."""
         return self.record
+
+
+class _Record(AtRecord, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The fields of every record.
+
+    Attributes:
+        record_time: Record timestamp, ms.
+        group_type: `CONSUMER`, `SHARE` or `STREAMS`.
+        log_partition: Partition of the offsets log; -1 when not known.
+    """
+
+    record_time: int
+    group_type: str
+    log_partition: int
 
 
 class GroupEpoch(_Record, frozen=True, array_like=True, tag="ge"):
@@ -182,6 +219,11 @@ class CurrentAssignment(_Record, frozen=True, array_like=True, tag="gc"):
     revoking_standby: IdPartitions = ()
     revoking_warmup: IdPartitions = ()
 
+    @property
+    def held(self) -> IdPartitions:
+        """What the member owns, with what it must still give up."""
+        return *self.partitions, *self.revoking
+
 
 class ResolvedRegex(_Record, frozen=True, array_like=True, tag="gx"):
     """The topics that match a regular expression (type 16).
@@ -279,23 +321,16 @@ MODERN_TYPES: Final = frozenset(_KINDS)
 """Key types of records that set a row of a group's table."""
 
 
-class UnreadableModern(msgspec.Struct, frozen=True, array_like=True, tag="gu"):
+class UnreadableModern(AtRecord, frozen=True, array_like=True, tag="gu"):
     """A record of one of these types whose value cannot be decoded: of a version that a later Kafka writes, say.
 
     Attributes:
-        record: Log offset.
         key_type: Key type.
         part: As in `Removed`.
     """
 
-    record: int
     key_type: int
     part: str | None = None
-
-    @property
-    def position(self) -> int:
-        """Log offset by which this input is ordered."""
-        return self.record
 
 
 ModernInput = (

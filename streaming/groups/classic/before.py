@@ -27,7 +27,7 @@ after the join), so a sync that is missing is no third timeout.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from streaming.groups.causes import of_members
@@ -37,7 +37,7 @@ from streaming.groups.lag.state import PartitionState
 from streaming.groups.rows import Cause, ReplacedMember
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import generations_between
-from streaming.records import Member, MembershipRecord
+from streaming.records import Member, MembershipRecord, each_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +195,13 @@ def departures(state: GroupState, past: Past, record: MembershipRecord, left: Co
     if before is None or not left:
         return []
     gone = set(left)
-    owners = Counter(place for member in before.members for place in _places(member))
+    owners = Counter(place for member in before.members for place in each_of(member.assigned))
     signs = []
     for member in before.members:
         if member.member_id in gone:
             owned = [
                 state.partitions.get(topic, {}).get(number)
-                for topic, number in _places(member)
+                for topic, number in each_of(member.assigned)
                 if owners[topic, number] == 1
             ]
             signs.append(_signs(state, past, record, before, member, [known for known in owned if known is not None]))
@@ -289,10 +289,6 @@ def _signs(
         ended - stable if ended >= 0 else -1,
         waited,
     )
-
-
-def _places(member: Member) -> Iterator[tuple[str, int]]:
-    return ((topic, number) for topic, numbers in member.assigned or () for number in numbers)
 
 
 def _s(ms: int) -> str:

@@ -48,7 +48,7 @@ from streaming.groups.health.activity import count_rebalance
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
-from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone, worker_of
+from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone, each_of, worker_of
 
 _KEPT_MAX: Final = 50_000
 """Partitions times members up to which the state keeps what the members had before: some 100 KB at the very most. A
@@ -250,7 +250,7 @@ def _given_on(record: MembershipRecord, was: Owners) -> Collection[tuple[str, in
     workers = [worker for worker in map(worker_of, record.members) if worker is not None]
     if any(worker.delay or worker.error for worker in workers):
         return was.keys()
-    return {(name, number) for worker in workers for name, numbers in worker.revoked for number in numbers}
+    return {unit for worker in workers for unit in each_of(worker.revoked)}
 
 
 def _compare(

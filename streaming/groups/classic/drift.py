@@ -33,7 +33,6 @@ from assignors import (
     UnknownLibrary,
     broken_promises,
     find_strategy,
-    from_topics,
     owners,
     parse_library,
     strategy_named,
@@ -196,7 +195,7 @@ def _judge(
     counts = seen_counts(state, decision, config)
     # It was decided after the round before it, even if its coordinator's clock is behind.
     settled = state.clock.passed - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
-    actual = from_topics({m.member_id: m.assigned or () for m in record.members})
+    actual = assigned(record)
     is_dated = not (record.seen and record.decided_after < 0)
     broken = _broken(decision, actual, counts if settled and is_dated else {})
     if broken:

@@ -14,7 +14,18 @@ from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
 from streaming.groups.rows import MemberRow, TopicAssignment, split
 from streaming.groups.state import GroupState
-from streaming.records import CONNECT, CONNECTOR, CONSUMER, Member, MembershipRecord, worker_of
+from streaming.records import (
+    CONNECT,
+    CONNECTOR,
+    CONSUMER,
+    Member,
+    MembershipRecord,
+    count_of,
+    counts_in,
+    each_of,
+    holders,
+    worker_of,
+)
 
 Owners = dict[tuple[str, int], str]
 """Member id by topic and partition."""
@@ -72,20 +83,11 @@ def owners_of(record: MembershipRecord, beside: MembershipRecord | None = None) 
     by_topic = owners_in(record).by_partition
     owners = {(topic, number): m.member_id for topic, of_topic in by_topic.items() for number, m in of_topic.items()}
     if beside is not None and sum(counts_of(record) or ()) > len(owners):
-        before_or_after = _all_owners(beside)
-        for partition, members in _all_owners(record).items():
-            staying = members & before_or_after.get(partition, frozenset())
+        now, before_or_after = (holders({m.member_id: m.assigned for m in of.members}) for of in (record, beside))
+        for partition, members in now.items():
+            staying = set(members).intersection(before_or_after.get(partition, ()))
             if staying:
                 owners[partition] = min(staying)
-    return owners
-
-
-def _all_owners(record: MembershipRecord) -> dict[tuple[str, int], set[str]]:
-    owners: dict[tuple[str, int], set[str]] = {}
-    for member in record.members:
-        for topic, partitions in member.assigned or ():
-            for partition in partitions:
-                owners.setdefault((topic, partition), set()).add(member.member_id)
     return owners
 
 
@@ -93,7 +95,7 @@ def counts_of(record: MembershipRecord) -> list[int] | None:
     """Number of assigned partitions, or units, per member, in record order; None if an assignment is unknown."""
     if not (is_consumer(record) or is_connect(record)) or any(member.assigned is None for member in record.members):
         return None
-    return [sum(len(partitions) for _, partitions in member.assigned or ()) for member in record.members]
+    return [count_of(member.assigned) for member in record.members]
 
 
 def wanted_topics(record: MembershipRecord) -> frozenset[str]:
@@ -109,11 +111,8 @@ def leader_counts(record: MembershipRecord) -> dict[str, int]:
     Returns:
         All subscribed or assigned topics; 0 for a topic with no assigned partition.
     """
-    counts = dict.fromkeys((topic for member in record.members for topic in member.topics or ()), 0)
-    for member in record.members:
-        for topic, partitions in member.assigned or ():
-            counts[topic] = max(counts.get(topic, 0), max(partitions, default=-1) + 1)
-    return counts
+    subscribed = dict.fromkeys((topic for member in record.members for topic in member.topics or ()), 0)
+    return subscribed | counts_in(member.assigned for member in record.members)
 
 
 def group_for_assignors(record: MembershipRecord) -> Group:
@@ -157,7 +156,7 @@ def _even_units(record: MembershipRecord) -> float:
 
     So the same worker may have one more of both, where an even deal of all together would need neither.
     """
-    numbers = [number for member in record.members for _, of in member.assigned or () for number in of]
+    numbers = [number for member in record.members for _, number in each_of(member.assigned)]
     connectors, workers = numbers.count(CONNECTOR), len(record.members)
     most = -(-connectors // workers) - (connectors - len(numbers)) // workers
     return most * workers / len(numbers) - 1
@@ -225,7 +224,7 @@ def _member_row(member: Member, record: MembershipRecord, incarnation: int, cont
         rack=member.rack or None,
         leader=None if record.seen else member.member_id == record.leader,
         subscription=None if topics is None else tuple(dict.fromkeys(split(topic)[0] for topic in topics)),
-        partition_count=None if assigned is None else sum(len(p) for _, p in assigned),
+        partition_count=None if assigned is None else count_of(assigned),
         partitions=None if assigned is None else tuple(_assigned(unit, numbers) for unit, numbers in assigned),
         undecodable=member.undecodable,
         session_timeout_ms=member.session_timeout if member.session_timeout >= 0 else None,

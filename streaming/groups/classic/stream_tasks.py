@@ -13,7 +13,7 @@ from assignors import imbalance
 from streaming.groups.kind import FindingAtRound, idle_finding
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.verdicts import MISPLACED
-from streaming.records import STREAM, Member, MembershipRecord, StreamThread, thread_of
+from streaming.records import STREAM, MembershipRecord, StreamThread, count_of, holders, thread_of
 from streaming.terminal import counted
 
 NOT_RECOMPUTED: Final = (
@@ -63,23 +63,19 @@ def torn_tasks(record: MembershipRecord) -> dict[str, tuple[DriftedPartition, ..
 
     Which of the members should have the task nobody can tell. Members of which the tasks are not known count for none.
     """
-    having: dict[tuple[str, int], list[tuple[Member, StreamThread]]] = {}
-    for member in record.members if is_streams(record) else ():
-        thread = thread_of(member)
-        for name, numbers in thread.active if thread is not None else ():
-            for number in numbers:
-                having.setdefault((name, number), []).append((member, thread or StreamThread()))
+    members = {member.member_id: member for member in record.members if is_streams(record)}
+    threads = {name: thread_of(member) or StreamThread() for name, member in members.items()}
     return {
         f"{name}_{number}": tuple(
             [
-                DriftedPartition(topic, number, MISPLACED, None, (member.member_id,))
-                for member, thread in members
-                for topic, numbers in member.assigned or ()
-                if topic in dict(thread.topics).get(name, ()) and number in numbers
+                DriftedPartition(topic, number, MISPLACED, None, (member_id,))
+                for member_id in having
+                for topic, numbers in members[member_id].assigned or ()
+                if topic in dict(threads[member_id].topics).get(name, ()) and number in numbers
             ]
         )
-        for (name, number), members in sorted(having.items())
-        if len(members) > 1
+        for (name, number), having in sorted(holders({name: of.active for name, of in threads.items()}).items())
+        if len(having) > 1
     }
 
 
@@ -88,7 +84,7 @@ def balance_of_tasks(record: MembershipRecord) -> tuple[float | None, float | No
     threads = threads_of(record)
     if threads is None:
         return None
-    counts = [sum(len(numbers) for _, numbers in thread.active) for thread in threads.values()]
+    counts = [count_of(thread.active) for thread in threads.values()]
     if not sum(counts):
         return None, None
     least, more = divmod(sum(counts), len(counts))
@@ -105,10 +101,10 @@ def idle_threads(record: MembershipRecord, since: int) -> list[FindingAtRound]:
         record: The group's membership.
         since: When the group decided, ms.
     """
-    if all(any(numbers for _, numbers in member.assigned or ()) for member in record.members):
+    if all(count_of(member.assigned) for member in record.members):
         return []
     threads = threads_of(record) or {}
-    tasks = sum(len(numbers) for thread in threads.values() for _, numbers in thread.active)
+    tasks = sum(count_of(thread.active) for thread in threads.values())
     idle = [name for name, thread in threads.items() if not thread.active and not thread.standby]
     if not idle or tasks >= len(threads):
         return []

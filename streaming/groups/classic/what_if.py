@@ -48,7 +48,7 @@ from streaming.groups.what_if import (
     too_large,
     what_if_rows,
 )
-from streaming.records import GroupObservation, MembershipRecord
+from streaming.records import GroupObservation, MembershipRecord, count_of
 
 
 def by_member(owners: Owners) -> Owned:
@@ -115,7 +115,7 @@ def _why_not(decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -
 
 def most_partitions(record: MembershipRecord, owned: Owned | None) -> int:
     """Number of partitions that members have by a record, or had before, whichever is more."""
-    assigned = sum(len(partitions) for member in record.members for _, partitions in member.assigned or ())
+    assigned = sum(count_of(member.assigned) for member in record.members)
     before = sum(len(partitions) for topics in (owned or {}).values() for partitions in topics.values())
     return max(assigned, before)
 

@@ -22,7 +22,7 @@ import msgspec
 
 from streaming.groups.classic.kind import classic_membership, is_rebalancing, rebalance_timeout, stuck_rebalance
 from streaming.groups.classic.membership import counts_of, is_connect, standing_members
-from streaming.groups.connect.verdicts import judge_again, units_of, what_failed, write_connect_verdicts
+from streaming.groups.connect.verdicts import judge_again, what_failed, write_connect_verdicts
 from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Kind, Ownership, found_before, some, unexplained
 from streaming.groups.state import GroupState
@@ -34,6 +34,7 @@ from streaming.records import (
     MembershipRecord,
     SeenConnectors,
     Worker,
+    each_of,
     worker_of,
 )
 from streaming.terminal import counted
@@ -121,7 +122,7 @@ def _against_configuration(
     if elapsed - began <= delay + rebalance_timeout(record) or is_rebalancing(observation):
         return
     since = state.clock.now - (elapsed - began)
-    runs = {unit for member in record.members for unit in units_of(member.assigned)}
+    runs = {unit for member in record.members for unit in each_of(member.assigned)}
     counts = {connector.name: connector.tasks for connector in seen.connectors}
     strange = [
         (name, number)

@@ -34,6 +34,7 @@ from streaming.groups.classic.cost import CONNECT_EAGER
 from streaming.groups.classic.drift import judge_waiting
 from streaming.groups.classic.membership import columns_of, is_connect
 from streaming.groups.classic.state import ClassicDecision, Owned
+from streaming.groups.classic.what_if import assigned
 from streaming.groups.context import Context, of_decision
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
@@ -50,7 +51,7 @@ from streaming.groups.verdicts import (
     Verdict,
     drifted_between,
 )
-from streaming.records import GroupObservation, MembershipRecord, TopicPartitions, Worker, worker_of
+from streaming.records import GroupObservation, MembershipRecord, TopicPartitions, Worker, each_of, holders, worker_of
 
 _INCREMENTAL: Final = frozenset({"compatible", "sessioned"})
 
@@ -144,10 +145,7 @@ def what_failed(worker: Worker) -> str:
 
 def _run_twice(record: MembershipRecord) -> tuple[DriftedPartition, ...]:
     """Units that run on several workers, as drifted ones."""
-    workers: dict[Unit, list[str]] = {}
-    for member in record.members:
-        for unit in units_of(member.assigned):
-            workers.setdefault(unit, []).append(member.member_id)
+    workers = holders({member.member_id: member.assigned for member in record.members})
     return tuple(
         [
             DriftedPartition(name, number, "doubly_assigned", None, tuple(of))
@@ -157,16 +155,11 @@ def _run_twice(record: MembershipRecord) -> tuple[DriftedPartition, ...]:
     )
 
 
-def units_of(by_connector: TopicPartitions | None) -> list[Unit]:
-    """Connectors and tasks, one by one."""
-    return [(name, number) for name, numbers in by_connector or () for number in numbers]
-
-
 def _against_eager(record: MembershipRecord) -> Verdict:
-    configured = [unit for member in record.members for unit in units_of(member.assigned)]
+    configured = [unit for member in record.members for unit in each_of(member.assigned)]
     dealt = assign_eagerly(configured, [member.member_id for member in record.members])
     expected = from_topics({worker: _by_connector(units) for worker, units in dealt.items()})
-    actual = from_topics({member.member_id: member.assigned or () for member in record.members})
+    actual = assigned(record)
     if same(expected, actual):
         return Verdict(IDENTICAL, library=_LIBRARY, candidates=1)
     nearest = Nearest(_LIBRARY, drifted_between(expected, actual))
@@ -178,9 +171,9 @@ def _by_connector(units: list[Unit]) -> TopicPartitions:
 
 
 def _against_incremental(record: MembershipRecord, workers: Mapping[str, Worker], before: Owned | None) -> Verdict:
-    running = {member.member_id: units_of(member.owned) for member in record.members}
-    started = {worker: frozenset(units_of(of.started)) for worker, of in workers.items()}
-    revoked = {worker: frozenset(units_of(of.revoked)) for worker, of in workers.items()}
+    running = {member.member_id: list(each_of(member.owned)) for member in record.members}
+    started = {worker: frozenset(each_of(of.started)) for worker, of in workers.items()}
+    revoked = {worker: frozenset(each_of(of.revoked)) for worker, of in workers.items()}
     delay = max(worker.delay for worker in workers.values())
     tried = 0
     try:

@@ -32,7 +32,6 @@ docs/verdicts.md explains the verdicts and their limits. Source of the rules: `G
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -46,8 +45,6 @@ from streaming.groups.load.rates import known_load
 from streaming.groups.modern.group import (
     ModernDecision,
     ModernGroup,
-    counts_in,
-    holders,
     newest_targets,
     owned_now,
     subscriptions_of,
@@ -68,7 +65,7 @@ from streaming.groups.verdicts import (
     why_not_shown,
 )
 from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows
-from streaming.records import CONSUMER, GroupObservation
+from streaming.records import CONSUMER, GroupObservation, count_of, counts_in, holders
 
 ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
 """First release of each era of the broker's assignors, oldest first (`assignors/brokers/registry.py`)."""
@@ -166,7 +163,7 @@ def modern_what_if_rows(
 
     The arguments are those of `classic_what_if_rows`. Share groups, streams groups and empty groups get no rows.
     """
-    partitions = sum(len(numbers) for target in decision.targets.values() for _, numbers in target)
+    partitions = sum(map(count_of, decision.targets.values()))
 
     def tried(row_of: RowOf) -> list[WhatIfRow] | str:
         why_not = CROWDED if crowded else too_large(partitions, len(decision.members), context.config)
@@ -241,8 +238,8 @@ def _answer(name: str, asked: ServerGroup) -> Assignment | AssignorError:
 def _findings(
     state: GroupState, group: ModernGroup, observation: GroupObservation, context: Context
 ) -> list[FindingAtRound]:
-    timeout, assigned = max(member.rebalance_timeout for member in group.members.values()), _assigned(group)
-    return left_out(state, group, observation, context.config, assigned, _known, timeout, asks_for_all=True)
+    timeout = max(member.rebalance_timeout for member in group.members.values())
+    return left_out(state, group, observation, context.config, _known, timeout, asks_for_all=True)
 
 
 def _idle(_state: GroupState, group: ModernGroup, observation: GroupObservation) -> list[FindingAtRound]:
@@ -259,16 +256,6 @@ def _idle(_state: GroupState, group: ModernGroup, observation: GroupObservation)
     idle = [member_id for member_id, topics in topics_of.items() if topics and member_id not in owning]
     sizes = {topic.topic: topic.partitions for topic in observation.topics}
     return idle_members(idle, topics_of, sizes, None, group.decided.record_time)
-
-
-def _assigned(group: ModernGroup) -> Counter[str]:
-    """How many partitions of each topic id the members' targets have; none has two members (drift says if one does)."""
-    counts: Counter[str] = Counter()
-    for member_id in group.members:
-        target = group.targets.get(member_id)
-        for topic_id, numbers in target.partitions if target is not None else ():
-            counts[topic_id] += len(numbers)
-    return counts
 
 
 def _known(group: ModernGroup) -> dict[str, int]:

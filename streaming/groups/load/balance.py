@@ -18,7 +18,7 @@ from streaming.groups.kind import Ownership, Owning, OwningMember
 from streaming.groups.load.rates import counts_of
 from streaming.groups.rows import HotPartition, MemberLoadRow, for_people
 from streaming.groups.state import LoadState
-from streaming.records import GroupObservation
+from streaming.records import GroupObservation, count_of, each_of
 
 # A fair share is never met exactly: within a tenth of it, partitions that carry the same would be called hot in turns.
 _CLEARLY: Final = 1.1
@@ -76,7 +76,7 @@ def load_of(owning: Owning, counts: Mapping[str, Sequence[int]]) -> int | None:
 
 
 def _hot(owners: Ownership, counts: Mapping[str, Sequence[int]], total: int, length: int) -> tuple[HotPartition, ...]:
-    partitions_held = [(topic, p) for of in owners.members for topic, numbers in of.partitions or () for p in numbers]
+    partitions_held = [place for of in owners.members for place in each_of(of.partitions)]
     # With more members than partitions, some cannot have a share.
     fair = total / min(len(owners.members), len(partitions_held))
     hot = [
@@ -133,7 +133,7 @@ def write_member_load(load: LoadState, observation: GroupObservation, context: C
             observation,
             context,
             of.member,
-            sum(len(numbers) for _, numbers in of.partitions or ()),
+            count_of(of.partitions),
             _per_second(count, load.length),
             _per_second(load_of(of, consumed), load.length),
             count / total if load.length and total and count is not None else None,

@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from streaming.groups.causes import TopicChange, cause, causes_in_order, coordinator_moved, of_members, of_topics
-from streaming.groups.modern.group import Before, ModernDecision, counts_in
+from streaming.groups.modern.group import Before, ModernDecision
 from streaming.groups.rows import Cause
-from streaming.records import ShareTopics
+from streaming.records import ShareTopics, counts_in
 
 _METADATA: Final = "the metadata of the topics changed, and its partitions did"
 

@@ -25,7 +25,7 @@ from streaming.groups.modern.members import (
     topic_names,
     write_modern_members,
 )
-from streaming.groups.modern.pauses import Pauses, id_partitions
+from streaming.groups.modern.pauses import Pauses
 from streaming.groups.modern.replay import replay
 from streaming.groups.modern.rules import RulesByType
 from streaming.groups.modern.verdicts import assignor_of
@@ -43,6 +43,7 @@ from streaming.records import (
     ModernInput,
     Removed,
     UnreadableModern,
+    holders,
     row_of,
 )
 
@@ -221,7 +222,7 @@ def _churn_row(
         protocol_type=decision.group_type,
         strategy=assignor_of(decision.assignors),
         members=len(decision.members),
-        partitions=len({partition for target in decision.targets.values() for partition in id_partitions(target)}),
+        partitions=len(holders(decision.targets)),
         joined=decision.joined,
         left=decision.left or (),
         replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -232,7 +232,7 @@ def owned_now(group: ModernGroup, member_id: str) -> IdPartitions:
     current = group.currents.get(member_id)
     if current is None:
         return ()
-    return (*current.partitions, *current.revoking)
+    return current.held
 
 
 def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
@@ -240,25 +240,6 @@ def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
     before = group.before.targets
     targets = {name: target.partitions for name, target in group.targets.items() if name not in before}
     return targets | {name: partitions for name, partitions in before.items() if partitions is not None}
-
-
-def holders(owned: Mapping[str, IdPartitions]) -> dict[tuple[str, int], list[str]]:
-    """The members that have each partition, or task, in the order of the members."""
-    members: dict[tuple[str, int], list[str]] = {}
-    for name, of_member in owned.items():
-        for topic_id, numbers in of_member:
-            for number in numbers:
-                members.setdefault((topic_id, number), []).append(name)
-    return members
-
-
-def counts_in(targets: Iterable[IdPartitions]) -> dict[str, int]:
-    """Partition counts by topic id as far as targets show them: the highest assigned partition plus one."""
-    counts: dict[str, int] = {}
-    for target in targets:
-        for topic_id, numbers in target:
-            counts[topic_id] = max(counts.get(topic_id, 0), max(numbers, default=-1) + 1)
-    return counts
 
 
 def initialized(topics: KnownTopics | ShareTopics | None) -> dict[str, frozenset[int]] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Set
 from typing import Final
 
@@ -22,7 +21,6 @@ def left_out(
     group: ModernGroup,
     observation: GroupObservation,
     config: GroupConfig,
-    assigned: Counter[str],
     known_of: Callable[[ModernGroup], dict[str, int]],
     settles_ms: int,
     *,
@@ -35,7 +33,6 @@ def left_out(
         group: The group.
         observation: The round.
         config: Settings.
-        assigned: How many partitions of each topic id are in a target.
         known_of: How many partitions of each topic id the coordinator certainly knew when it made the target.
         settles_ms: Time after a target within which the coordinator may still make the next one without a fault.
         asks_for_all: A round asks for every topic that members subscribe to, so one that it lacks is not visible.
@@ -47,6 +44,7 @@ def left_out(
     made = group.decided.record if group.decided is not None else -1
     is_current = group.decided is not None and group.decided.epoch == group.epoch
     shown = {topic.topic: topic for topic in observation.topics}
+    assigned = _assigned(group)
     unseen_ids = assigned.keys() - {topic.topic_id for topic in observation.topics}
     counts: dict[str, int] | None = None
     found: list[FindingAtRound] = []
@@ -74,7 +72,7 @@ def left_out(
         topic_id = seen.topic_id
         if topic_id is None:
             continue  # assignments name topics by id
-        if (owned := assigned[topic_id]) >= count:
+        if (owned := len(assigned.get(topic_id, ()))) >= count:
             continue
         kept_as = f"{topic} left out by {made}"
         since = state.findings.get(kept_as, now)
@@ -95,6 +93,15 @@ def left_out(
     found += finding_of("topic_not_visible", "subscribed, but not visible", unseen)
     found += finding_of("stale_metadata", "new partitions that the coordinator's target does not have", stale)
     return found + finding_of("unassigned", "partitions without an owner", orphaned)
+
+
+def _assigned(group: ModernGroup) -> dict[str, set[int]]:
+    """Partitions of each topic id that are in a target of a member; members of a share group may have one together."""
+    found: dict[str, set[int]] = {}
+    for member_id in group.members.keys() & group.targets.keys():
+        for topic_id, numbers in group.targets[member_id].partitions:
+            found.setdefault(topic_id, set()).update(numbers)
+    return found
 
 
 def _subscribed(group: ModernGroup) -> dict[str, bool]:

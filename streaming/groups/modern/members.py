@@ -17,7 +17,7 @@ from streaming.groups.modern.rules import Names, RulesByType
 from streaming.groups.rows import MemberRow, MemberTasks, TopicAssignment
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
-from streaming.records import IdPartitions, ModernMember, TopicPartitions
+from streaming.records import IdPartitions, ModernMember, TopicPartitions, count_of
 
 
 def columns_of(decision: ModernDecision, incarnation: int, context: Context) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _open_row(
     shown: Sequence[TopicAssignment] | str = "no record of its target assignment has been read"
     if target is not None:
         shown = rules[decision.group_type].named_target(state, decision, target, names)
-    count = None if target is None else sum(len(numbers) for _, numbers in target)
+    count = None if target is None else count_of(target)
     if isinstance(shown, str):
         row = _member_row(state, member, decision, context, None, count, shown)
     else:

@@ -14,14 +14,12 @@ A pause counts for the decision during which it ends. The next decision drops al
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from streaming.groups.rows import MOST_MS, ChurnRow, with_seconds
-from streaming.records import CommitWindow, CurrentAssignment, IdPartitions, ModernInput
-
-_IdPartition = tuple[str, int]
+from streaming.records import CommitWindow, CurrentAssignment, IdPartitions, ModernInput, each_of
 
 
 class RevokedPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -93,7 +91,7 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         """
         self.forget()
         # What is in no target any more (its topic was deleted, say) is nobody's next.
-        assigned = {partition for target in targets.values() for partition in id_partitions(target)}
+        assigned = {partition for target in targets.values() for partition in each_of(target)}
         for topic_id, freed in list(self.free.items()):
             self.free[topic_id] = {number: given for number, given in freed.items() if (topic_id, number) in assigned}
             if not self.free[topic_id]:
@@ -101,12 +99,10 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         # A member asked to revoke a partition stops reading it even if the new target returns it, and gets it again
         # only after it has acknowledged the revocation (`CurrentAssignmentBuilder`). The log does not show when it
         # stops.
-        owned = {
-            partition: name for name, current in currents.items() for partition in id_partitions(current.partitions)
-        }
-        had = {partition for target in before.values() for partition in id_partitions(target)}
+        owned = {partition: name for name, current in currents.items() for partition in each_of(current.partitions)}
+        had = {partition for target in before.values() for partition in each_of(target)}
         for name, target in targets.items():
-            for topic_id, number in id_partitions(target):
+            for topic_id, number in each_of(target):
                 if (topic_id, number) in had and owned.get((topic_id, number)) != name:
                     given = self.free.get(topic_id, {}).get(number)
                     pause = Pause(given, since=given.since if given else -1)
@@ -140,8 +136,8 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         Returns:
             The decision's row with the lower bound, once the last partition has reached its next owner; None otherwise.
         """
-        had, has = set(_owned(before)), set(_owned(after))
-        revoking = set(id_partitions(before.revoking)) if before is not None else set()
+        had, has = _owned(before), _owned(after)
+        revoking = set(each_of(before.revoking)) if before is not None else set()
         for topic_id, number in had - has:
             told = before is not None and (topic_id, number) in revoking
             given = RevokedPartition(
@@ -220,12 +216,5 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         return None
 
 
-def id_partitions(partitions: IdPartitions) -> Iterator[_IdPartition]:
-    """Topic id and number of each partition."""
-    return ((topic_id, number) for topic_id, numbers in partitions for number in numbers)
-
-
-def _owned(current: CurrentAssignment | None) -> Iterator[_IdPartition]:
-    if current is not None:
-        yield from id_partitions(current.partitions)
-        yield from id_partitions(current.revoking)
+def _owned(current: CurrentAssignment | None) -> set[tuple[str, int]]:
+    return set(each_of(current.held if current is not None else None))

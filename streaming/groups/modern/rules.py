@@ -26,11 +26,11 @@ from assignors import (
 )
 from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Ownership
-from streaming.groups.modern.group import STABLE, ModernDecision, ModernGroup, counts_in, state_of, subscribing
+from streaming.groups.modern.group import STABLE, ModernDecision, ModernGroup, state_of, subscribing
 from streaming.groups.rows import DriftedPartition, TopicAssignment, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Expected, Judged, Verdict
-from streaming.records import GroupObservation, IdPartitions
+from streaming.records import GroupObservation, IdPartitions, count_of, counts_in
 
 
 def group_of_target(decision: ModernDecision, names: Mapping[str, str]) -> Group | None:
@@ -67,7 +67,7 @@ def balance_of_target(decision: ModernDecision, names: Mapping[str, str]) -> tup
     """
     if not decision.exact or decision.undescribed:
         return None, None
-    uneven = imbalance([sum(len(numbers) for _, numbers in target) for target in decision.targets.values()])
+    uneven = imbalance([count_of(target) for target in decision.targets.values()])
     group = group_of_target(decision, names) if uneven is not None else None
     return uneven, imbalance_optimal(group) if group is not None else None
 

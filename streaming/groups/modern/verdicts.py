@@ -33,7 +33,7 @@ from streaming.groups.verdicts import (
     standing,
     write_verdicts,
 )
-from streaming.records import CONSUMER, GroupObservation
+from streaming.records import CONSUMER, GroupObservation, each_of
 
 
 def write_modern_verdicts(
@@ -134,7 +134,7 @@ def modern_membership(state: GroupState, observation: GroupObservation, rules: R
     group = modern.group
     if group is None:
         return Membership("Unknown", verdict, protocol_type=observation.protocol_type)
-    owned = {(t, p) for current in group.currents.values() for t, numbers in current.partitions for p in numbers}
+    owned = {place for current in group.currents.values() for place in each_of(current.partitions)}
     empty = was_met_empty(state)  # an empty group has no target
     decided = group.decided
     assignors = asked_assignors(group)

@@ -17,7 +17,7 @@ from streaming.groups.rocketmq.verdicts import give_up, write_verdicts
 from streaming.groups.rocketmq.views import NO_MEMBERS
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
-from streaming.records import GroupObservation
+from streaming.records import GroupObservation, each_of
 
 _WAITS = "a change reaches all members within a minute: it is judged then"
 
@@ -55,7 +55,7 @@ def _membership(state: GroupState, observation: GroupObservation) -> Membership:
             verdict = StandingVerdict(NOT_APPLICABLE, NO_MEMBERS, 0)  # only its offsets were ever seen
         return Membership("Empty", verdict, protocol_type=PROTOCOL_TYPE)
     members = current.record.members
-    held = {(unit, number) for member in members for unit, numbers in member.assigned or () for number in numbers}
+    held = {queue for member in members for queue in each_of(member.assigned)}
     return Membership(
         state="Stable" if members else "Empty",
         verdict=verdict,

@@ -43,6 +43,7 @@ from streaming.records import (
     RocketMQObservation,
     SeenCommits,
     TopicObservation,
+    count_of,
     pack_offsets,
 )
 from streaming.times import DAY_MS
@@ -353,7 +354,7 @@ def group_of(members: Sequence[Member], routes: Routes) -> Group:
 
 def balance_of(members: Sequence[Member], routes: Routes) -> tuple[float | None, float | None]:
     """Imbalance of what members hold, and the lowest that any assignment of these queues could have."""
-    counts = [sum(len(numbers) for _, numbers in member.assigned or ()) for member in members]
+    counts = [count_of(member.assigned) for member in members]
     if not any(counts) or any(member.assigned is None for member in members):
         return None, None
     try:

@@ -37,7 +37,6 @@ from streaming.records import (
     CurrentAssignment,
     GroupEpoch,
     GroupObservation,
-    IdPartitions,
     InternalTopics,
     KnownTopics,
     Member,
@@ -57,6 +56,7 @@ from streaming.records import (
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
+    each_of,
 )
 
 _MEMBER, _TARGET, _CURRENT = 5, 7, 8
@@ -158,7 +158,7 @@ def _target(where: _Where, member: SeenMember) -> TargetAssignment:
 def _current(where: _Where, member: SeenMember, target: TargetAssignment) -> CurrentAssignment:
     tasks = member.tasks or _NO_TASKS
     has, wanted = (member.owned, tasks.standby, tasks.warmup), (target.partitions, target.standby, target.warmup)
-    has_target = all(map(_same_places, has, wanted))
+    has_target = all(set(each_of(one)) == set(each_of(other)) for one, other in zip(has, wanted, strict=True))
     stable = _RULES[where[2]].stable
     return CurrentAssignment(
         *where,
@@ -220,10 +220,6 @@ def _place(where: _Where) -> dict[str, Any]:
     """The fields of a record that say where and when it was."""
     record, time, _, partition = where
     return {"record": record, "record_time": time, "log_partition": partition}
-
-
-def _same_places(one: IdPartitions, other: IdPartitions) -> bool:
-    return {(i, n) for i, numbers in one for n in numbers} == {(i, n) for i, numbers in other for n in numbers}
 
 
 _EMPTY = "Empty"

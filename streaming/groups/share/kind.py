@@ -33,7 +33,7 @@ from assignors import imbalance
 from assignors.brokers import ServerGroup, ServerTopic, known_share_strategies
 from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Ownership, idle_finding
-from streaming.groups.modern.group import ModernDecision, ModernGroup, holders, initialized, newest_targets
+from streaming.groups.modern.group import ModernDecision, ModernGroup, initialized, newest_targets
 from streaming.groups.modern.left_out import left_out
 from streaming.groups.modern.members import ownership_version, topic_names
 from streaming.groups.modern.recompute import group_asked, recompute_target, unknown_inputs
@@ -41,7 +41,7 @@ from streaming.groups.modern.rules import Names, TypeRules, before_target
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Verdict
-from streaming.records import SHARE, GroupObservation, IdPartitions
+from streaming.records import SHARE, GroupObservation, each_of, holders
 
 ERAS: Final = ("4.2.0", "4.1.0")
 """A release of each era of the assignor, the newest first. Records of 4.0, early access, cannot be decoded."""
@@ -117,7 +117,7 @@ def moves_of_shares(decision: ModernDecision) -> int | None:
     gained: Counter[tuple[str, int]] = Counter()
     for member_id in before.keys() | decision.targets.keys():
         had = {(topic, number) for topic, numbers in before.get(member_id, {}).items() for number in numbers}
-        has = _shares(decision.targets.get(member_id, ()))
+        has = set(each_of(decision.targets.get(member_id)))
         lost.update(had - has)
         gained.update(has - had)
     return (lost & gained).total()
@@ -132,16 +132,12 @@ def balance_of_shares(decision: ModernDecision, _names: Names) -> tuple[float | 
     """
     if not decision.exact or decision.undescribed:
         return None, None
-    counts = [len(_shares(target)) for target in decision.targets.values()]
+    counts = [len(set(each_of(target))) for target in decision.targets.values()]
     uneven = imbalance(counts)
     if uneven is None or len(set(decision.different_subscriptions())) > 1:
         return uneven, None
     mean = sum(counts) / len(counts)
     return uneven, ceil(mean) / mean - 1
-
-
-def _shares(target: IdPartitions) -> set[tuple[str, int]]:
-    return {(topic_id, number) for topic_id, numbers in target for number in numbers}
 
 
 _SETTLES_MS: Final = 45_000
@@ -151,9 +147,8 @@ _SETTLES_MS: Final = 45_000
 def _findings(
     state: GroupState, group: ModernGroup, observation: GroupObservation, context: Context
 ) -> list[FindingAtRound]:
-    config, assigned = context.config, _assigned(group)
     # Brokers before 4.1 do not tell what members subscribe to, nor does any without the right to describe the group.
-    return left_out(state, group, observation, config, assigned, _initialized, _SETTLES_MS, asks_for_all=False)
+    return left_out(state, group, observation, context.config, _initialized, _SETTLES_MS, asks_for_all=False)
 
 
 def _idle(state: GroupState, group: ModernGroup, _observation: GroupObservation) -> list[FindingAtRound]:
@@ -171,12 +166,6 @@ def _idle(state: GroupState, group: ModernGroup, _observation: GroupObservation)
     ]
     what = "own nothing, though several may share a partition"
     return idle_finding(idle, len(group.members), what, decided.record_time)
-
-
-def _assigned(group: ModernGroup) -> Counter[str]:
-    """How many partitions of each topic id have a member."""
-    targets = {name: target.partitions for name, target in group.targets.items() if name in group.members}
-    return Counter(topic_id for topic_id, _ in holders(targets))
 
 
 def _initialized(group: ModernGroup) -> dict[str, int]:

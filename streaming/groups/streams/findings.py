@@ -15,11 +15,10 @@ from typing import Final
 
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.kind import UNKNOWN_TIMEOUT_MS, FindingAtRound, finding_of, idle_finding, some
-from streaming.groups.modern.group import ModernGroup, behind, holders
+from streaming.groups.modern.group import ModernGroup, behind
 from streaming.groups.state import GroupState
 from streaming.groups.streams.topology import (
     STABLE,
-    each_task,
     is_ready,
     needed_topics,
     subtopologies_of,
@@ -27,7 +26,7 @@ from streaming.groups.streams.topology import (
     tasks_of,
     wrong_counts,
 )
-from streaming.records import GroupObservation
+from streaming.records import GroupObservation, each_of, holders
 from streaming.terminal import counted
 
 LONGEST_WARMUP_MS: Final = 3_600_000
@@ -57,9 +56,9 @@ def idle(_state: GroupState, group: ModernGroup, _observation: GroupObservation)
     if group.decided is None or group.decided.epoch != group.epoch or is_ready(group) is False:
         return []
     targets = {name: group.targets[name] for name in group.members if name in group.targets}
-    having = {name for name, of in targets.items() for _ in each_task((*of.partitions, *of.standby, *of.warmup))}
+    having = {name for name, of in targets.items() for _ in each_of((*of.partitions, *of.standby, *of.warmup))}
     idle = [name for name in targets if name not in having]
-    active = sum(1 for of in targets.values() for _ in each_task(of.partitions))
+    active = sum(1 for of in targets.values() for _ in each_of(of.partitions))
     why = f"there are {counted(active, 'active task')} for {counted(len(targets), 'member')}"
     return idle_finding(idle, len(targets), f"have no task, {why}", group.decided.record_time)
 
@@ -112,13 +111,11 @@ def _unowned(state: GroupState, group: ModernGroup) -> list[FindingAtRound]:
         for name, part in subtopologies_of(group.topology).items()
         for number in range(tasks_of(part, counts.get) or 0)
     }
-    owned = {
-        task for current in group.currents.values() for task in each_task((*current.partitions, *current.revoking))
-    }
+    owned = {task for current in group.currents.values() for task in each_of(current.held)}
     unowned = sorted(every - owned)
     if not unowned:
         return []
-    given = {task for target in group.targets.values() for task in each_task(target.partitions)}
+    given = {task for target in group.targets.values() for task in each_of(target.partitions)}
     timeout = max(member.rebalance_timeout for member in group.members.values())
     if timeout < 0:
         timeout = UNKNOWN_TIMEOUT_MS  # coordinators do not tell it
@@ -143,7 +140,7 @@ def _beside_active(state: GroupState, group: ModernGroup) -> list[FindingAtRound
     beside = [
         (state.clock.now, f"{task_name(task)} in process {process[name][:100]}")
         for name, target in targets.items()
-        for task in each_task(target.standby)
+        for task in each_of(target.standby)
         if process[name] in {process[owner] for owner in active.get(task, ())}
     ]
     what = "standby tasks in the process that runs the active task"
@@ -157,7 +154,7 @@ def _warmups(state: GroupState, group: ModernGroup) -> Iterator[FindingAtRound]:
     warmups = [
         (task_name(task), name)
         for name, current in group.currents.items()
-        for task in each_task(current.warmup)
+        for task in each_of(current.warmup)
         if name in group.members
     ]
     for task, name in warmups[:_MOST_WARMUPS]:

@@ -27,7 +27,7 @@ from assignors.brokers import member_orders
 from assignors.streams import STREAMS_ERAS, StreamsGroup, StreamsMember, Subtopology
 from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
-from streaming.groups.modern.group import DecidedTasks, ModernDecision, ModernGroup, counts_in, holders, owned_now
+from streaming.groups.modern.group import DecidedTasks, ModernDecision, ModernGroup, owned_now
 from streaming.groups.modern.members import ownership_version
 from streaming.groups.modern.recompute import first_that_gives, unknown_inputs
 from streaming.groups.modern.rules import Names, TypeRules
@@ -37,14 +37,13 @@ from streaming.groups.streams.findings import find, idle
 from streaming.groups.streams.topology import (
     STABLE,
     SubtopologyTopics,
-    each_task,
     streams_state,
     subtopologies_of,
     with_tasks,
 )
 from streaming.groups.verdict_inputs import StreamsInputs
 from streaming.groups.verdicts import NOT_APPLICABLE, Verdict, why_not_shown
-from streaming.records import STREAMS, IdPartitions, StreamsTopology
+from streaming.records import STREAMS, IdPartitions, StreamsTopology, counts_in, each_of, holders
 
 _NOT_RECORDED, _BY_TARGETS, _BY_OWNED = STREAMS_ERAS
 
@@ -82,7 +81,7 @@ def broken(_state: GroupState, decision: ModernDecision) -> Iterator[DriftedPart
     every = {task: members for task, members in active.items() if len(members) == 1}
     for targets in (decision.tasks.standby, decision.tasks.warmup):
         for member_id, target in targets.items():
-            for task in each_task(target):
+            for task in each_of(target):
                 if member_id in active.get(task, ()):
                     yield DriftedPartition(*task, "standby_beside_active", None, (member_id,))
                 every.setdefault(task, [member_id])

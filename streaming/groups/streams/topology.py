@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from streaming.groups.modern.group import DecidedTasks, ModernDecision, ModernGroup, state_of
-from streaming.records import IdPartitions, InternalTopics, StreamsTopology
+from streaming.records import InternalTopics, StreamsTopology
 
 TaskId = tuple[str, int]
 """Subtopology and partition."""
@@ -127,11 +127,6 @@ def tasks_of(part: SubtopologyTopics, count: Callable[[str], int | None]) -> int
     if part.regexes or not counts or None in counts:
         return None
     return max(number for number in counts if number is not None)
-
-
-def each_task(tasks: IdPartitions) -> Iterator[TaskId]:
-    """Every task on its own."""
-    return ((subtopology, number) for subtopology, numbers in tasks for number in numbers)
 
 
 def task_name(task: TaskId) -> str:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from streaming.offsets_log.codec.record_types import Rejected
 from streaming.offsets_log.codec.wire import Allowance, MalformedError, Reader
-from streaming.records import CONNECTOR, TopicPartitions
+from streaming.records import CONNECTOR, TopicPartitions, each_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def unique_units(units: TopicPartitions, without: TopicPartitions = ()) -> Topic
         units: Units by connector, in any order.
         without: Units that are left out.
     """
-    stopped = {(connector, task) for connector, tasks in without for task in tasks}
+    stopped = set(each_of(without))
     by_connector: dict[str, dict[int, None]] = {}
     for connector, tasks in units:
         left = dict.fromkeys(task for task in tasks if (connector, task) not in stopped)

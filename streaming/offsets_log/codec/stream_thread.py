@@ -35,7 +35,7 @@ from streaming.offsets_log.codec.interpreter import value_layout
 from streaming.offsets_log.codec.layouts import data_schema
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
-from streaming.records import StreamThread, TopicPartitions
+from streaming.records import StreamThread, TopicPartitions, each_of
 
 StreamTask = tuple[str, int]
 """Id of its subtopology, with its named topology before it where there is one, and partition."""
@@ -165,7 +165,7 @@ def stream_thread(subscription: bytes | None, assignment: bytes | None, assigned
         return StreamThread(told.version, process, unreadable=f"assignment info: version {got.version} is not known")
     if isinstance(got, Rejected):
         return StreamThread(told.version, process, unreadable=got.reason)
-    partitions = sorted((topic, number) for topic, numbers in assigned for number in numbers)
+    partitions = sorted(each_of(assigned))
     if len(partitions) != len(got.active):
         reason = f"assignment info: {len(got.active)} active tasks for {len(partitions)} partitions"
         return StreamThread(told.version, process, unreadable=reason)
