@@ -12,8 +12,7 @@ from functools import partial
 from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup
 from assignors.brokers.range import cut_ranges, cut_ranges_keeping_the_target
-from assignors.brokers.simple import give_all, hash_and_keep
-from assignors.brokers.simple_balanced import balance_shares
+from assignors.brokers.simple import balance_shares, give_all, hash_and_keep
 from assignors.brokers.uniform_heterogeneous import deal_and_balance
 from assignors.brokers.uniform_homogeneous import keep_and_fill
 from assignors.brokers.uniform_sticky import deal_and_move

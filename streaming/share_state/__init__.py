@@ -5,14 +5,18 @@ Bytes in, values out; nothing here knows a Kafka client.
 
 from __future__ import annotations
 
-from streaming.share_state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, StateBatch, combine
 from streaming.share_state.records import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    AVAILABLE,
     STATE_TYPES,
     TOPIC,
     PartitionDeliveries,
     ShareKey,
     ShareStates,
+    StateBatch,
     StateRecord,
+    combine,
     decode_state,
 )
 

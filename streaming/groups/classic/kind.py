@@ -33,7 +33,7 @@ from streaming.groups.kind import (
     found_before,
     unexplained,
 )
-from streaming.groups.modern.verdicts import modern_verdict
+from streaming.groups.modern.kind import modern_verdict
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import INVARIANT, NOT_APPLICABLE, PENDING, UNVERIFIED, StandingVerdict
 from streaming.records import (

@@ -16,7 +16,15 @@ from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context, of_record
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.modern.causes import modern_causes
-from streaming.groups.modern.group import Before, Ended, ModernDecision, ModernGroup, ModernState, newest_targets
+from streaming.groups.modern.group import (
+    Before,
+    Ended,
+    ModernDecision,
+    ModernGroup,
+    ModernState,
+    assignor_of,
+    newest_targets,
+)
 from streaming.groups.modern.members import (
     close_modern_members,
     columns_of,
@@ -28,7 +36,6 @@ from streaming.groups.modern.members import (
 from streaming.groups.modern.pauses import Pauses
 from streaming.groups.modern.replay import replay
 from streaming.groups.modern.rules import RulesByType
-from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, generations_between

@@ -294,6 +294,13 @@ def asked_assignors(group: ModernGroup) -> tuple[str, ...]:
     return tuple(sorted(name for name, count in asked.items() if count == most))
 
 
+def assignor_of(assignors: tuple[str, ...]) -> str | None:
+    """The server assignor that members request; None if it is the broker's default, or if it is ambiguous."""
+    if len(assignors) == 1:
+        return assignors[0]
+    return None
+
+
 class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The modern part of a group's state; all defaults in a classic group.
 

@@ -1,24 +1,179 @@
-"""Groups that the broker assigns as one kind: each type of them brings its rules."""
+"""Groups that the broker assigns as one kind: the steps that all types of them share, by the rules that each brings.
+
+A verdict is about the target, not about what members own now, which trails behind it. Each type judges its decisions by
+its own rules (`rules.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
-from streaming.groups.context import Context
-from streaming.groups.kind import FindingAtRound, Kind, LagRules, Ownership, found_before, some, unexplained
+import msgspec
+
+from streaming.groups.context import Context, of_record
+from streaming.groups.kind import FindingAtRound, Kind, LagRules, Membership, Ownership, found_before, some, unexplained
 from streaming.groups.modern.decisions import follow, pass_over
-from streaming.groups.modern.group import ModernGroup, behind
-from streaming.groups.modern.members import close_modern_members, standing_modern_members, write_modern_members
-from streaming.groups.modern.rules import RulesByType, TypeRules
-from streaming.groups.modern.verdicts import (
-    judge_modern_again,
-    modern_membership,
-    was_met_empty,
-    write_modern_verdicts,
+from streaming.groups.modern.group import ModernDecision, ModernGroup, asked_assignors, assignor_of, behind
+from streaming.groups.modern.members import (
+    as_it_is,
+    close_modern_members,
+    columns_of,
+    names_at,
+    standing_modern_members,
+    write_modern_members,
 )
+from streaming.groups.modern.rules import RulesByType, TypeRules
+from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
-from streaming.records import GroupObservation, ModernInput, UnreadableModern
+from streaming.groups.verdicts import (
+    DRIFTED,
+    INVARIANT,
+    NOT_APPLICABLE,
+    PENDING,
+    UNVERIFIED,
+    Expected,
+    Judged,
+    StandingVerdict,
+    Verdict,
+    against_configured,
+    drift_row,
+    standing,
+    write_verdicts,
+)
+from streaming.records import CONSUMER, GroupObservation, ModernInput, UnreadableModern, each_of
+
+
+def write_modern_verdicts(
+    state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType
+) -> None:
+    """Judge the decisions since the last round; the state must include this round's topics."""
+    modern = state.modern
+    if not modern.waiting:
+        return  # as at almost every round
+    verdicts = write_verdicts(modern.waiting, _Modern(state, observation, context, rules), observation, context)
+    newest = modern.waiting[-1]
+    modern.waiting = []
+    if newest.incarnation != modern.incarnation:
+        return  # that group has ended, and the present one has not decided yet
+    modern.verdict = standing(verdicts) or modern.verdict
+    now = None if newest.exact else as_it_is(state, newest, rules)
+    if now is not None and now.group_epoch == now.epoch:
+        # No newer target is being written, so the current targets are the newest one and complete.
+        newest = msgspec.structs.replace(now, exact=True)
+    with of_record(0):
+        modern.balance = rules[newest.group_type].balance(newest, names_at(state, newest))
+
+
+def judge_modern_again(state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType) -> None:
+    """Judge the newest decision, if it is judged, once more: the settings say something else of the group now.
+
+    Its verdict on the strategy that runs stays as it was. The target before it is no longer known.
+    """
+    modern = state.modern
+    now = as_it_is(state, modern.shown, rules) if modern.shown is not None else None
+    if modern.verdict is None or modern.waiting or now is None:
+        return
+    was, kind = modern.verdict, _Modern(state, observation, context, rules)
+    own = Verdict(was.verdict, was.reason, was.basis) if was.own is None else Verdict(was.own)
+    verdict = against_configured(kind, now, own, observation.configured)
+    context.rows.drift.append(drift_row(kind.judged_of(now), verdict, observation))
+    modern.verdict = standing([verdict])
+
+
+@dataclass(frozen=True, slots=True)
+class _Modern:
+    state: GroupState
+    observation: GroupObservation
+    context: Context
+    rules: RulesByType
+
+    def judge(self, decision: ModernDecision, *, later_is_judged: bool) -> Verdict:  # noqa: ARG002  # none waits
+        if decision.became_empty:
+            return Verdict(NOT_APPLICABLE, "the group is empty")
+        if self.state.modern.unreadable:
+            return Verdict(UNVERIFIED, unreadable_since(self.state.modern.unreadable))
+        of_type = self.rules[decision.group_type]
+        broken = tuple(of_type.broken(self.state, decision))
+        if broken:
+            return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
+        found = of_type.recompute(self.state, decision, self.context)
+        if isinstance(found, str):
+            return Verdict(UNVERIFIED, found)
+        return found
+
+    def judged_of(self, decision: ModernDecision) -> Judged:
+        return Judged(columns_of(decision, decision.incarnation, self.context), assignor_of(decision.assignors))
+
+    def expected_by(self, strategy: str, decision: ModernDecision, verdict: Verdict) -> Expected | str:  # noqa: ARG002
+        return self.rules[decision.group_type].expected_by(self.state, strategy, decision, self.context)
+
+    def what_if(self, decision: ModernDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
+        if not self.context.config.what_if_max_size or verdict.verdict == NOT_APPLICABLE:
+            return []
+        of_type = self.rules[decision.group_type]
+        return of_type.what_if(self.state, decision, judged, verdict, self.observation, self.context, crowded)
+
+
+def unreadable_since(unreadable: Mapping[str, int]) -> str:
+    """Why nothing is said of a group with records that cannot be decoded."""
+    first = min(unreadable.values())
+    return (
+        f"the record at offset {first} cannot be read (see quarantine): the group's members and targets are not known"
+    )
+
+
+def was_met_empty(state: GroupState) -> bool:
+    """Whether a modern group was already empty when its first records were read."""
+    group = state.modern.group
+    return group is not None and not group.members and group.epoch > (state.modern.epoch or -1)
+
+
+def modern_membership(state: GroupState, observation: GroupObservation, rules: RulesByType) -> Membership:
+    """The membership of a consumer, share or streams group; only its verdict if no record of it was read."""
+    modern, verdict = state.modern, modern_verdict(state, observation)
+    group = modern.group
+    if group is None:
+        return Membership("Unknown", verdict, protocol_type=observation.protocol_type)
+    owned = {place for current in group.currents.values() for place in each_of(current.partitions)}
+    empty = was_met_empty(state)  # an empty group has no target
+    decided = group.decided
+    assignors = asked_assignors(group)
+    last = decided.record_time if decided is not None else None
+    if modern.shown is not None and modern.shown.became_empty:
+        last = modern.shown.record_time  # no target follows
+    if decided is not None and decided.seen_assignor:
+        assignors = (decided.seen_assignor,) if group.members else ()
+    return Membership(
+        rules[group.group_type].state(group) if group.members else "Empty",
+        verdict,
+        protocol_type=observation.protocol_type,
+        strategy=assignor_of(assignors),
+        incarnation=modern.incarnation,
+        generation=group.epoch if empty else modern.epoch,
+        decided=last,
+        members=len(group.members),
+        assigned=len(owned),
+        balance=(None, None) if empty or modern.balance is None or not state.members_known else modern.balance,
+    )
+
+
+def modern_verdict(state: GroupState, observation: GroupObservation) -> StandingVerdict:
+    """The verdict on the newest decision, or why there is none."""
+    modern = state.modern
+    untold = observation.seen is not None and not observation.seen.looked
+    if modern.group is None and observation.group_type != CONSUMER and untold:
+        why = (
+            f"no round could see who has what: for {observation.group_type} groups that takes brokers since 4.1 "
+            "that do not fail at it, and the right Describe on the group and on its topics"
+        )
+        return StandingVerdict(NOT_APPLICABLE, why, 0)
+    if modern.unreadable:
+        return StandingVerdict(UNVERIFIED, unreadable_since(modern.unreadable), 0)
+    if was_met_empty(state):
+        return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
+    return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group has been read yet", 0)
 
 
 def modern_kind(*types: TypeRules) -> Kind:

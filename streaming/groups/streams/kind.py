@@ -33,10 +33,11 @@ from streaming.groups.modern.recompute import first_that_gives, unknown_inputs
 from streaming.groups.modern.rules import Names, TypeRules
 from streaming.groups.rows import DriftedPartition, TopicAssignment
 from streaming.groups.state import GroupState, counts_from
-from streaming.groups.streams.findings import find, idle
-from streaming.groups.streams.topology import (
+from streaming.groups.streams.tasks import (
     STABLE,
     SubtopologyTopics,
+    find,
+    idle,
     streams_state,
     subtopologies_of,
     with_tasks,

@@ -6,7 +6,7 @@ depend on how the log is split: only boundaries and membership records close win
 into the whole (`merge_windows`).
 
 Records come as columns, or one by one, and those wait until there are many: so the slots of thousands of offset commits
-with known keys are found at once (`commit_slots.py`), and their values decoded and folded at once (`commit_fold.py`).
+with known keys are found at once, and their values decoded and folded at once (`commits.py`).
 This is the hot path of the whole job. Records of other types, and the first one of each key, are looked at by
 themselves.
 """
@@ -37,8 +37,7 @@ from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import LeaderEpochs, RecordColumns, columns_of
 from streaming.offsets_log.codec.record_types import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import Allowance
-from streaming.offsets_log.fold.commit_fold import CommitFold
-from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
+from streaming.offsets_log.fold.commits import DROPPED, UNKNOWN, CommitFold, CommitSlots, CommittedPartition
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.records import (
     MODERN_TYPES,

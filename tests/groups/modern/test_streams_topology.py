@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.groups.streams.topology import needed_topics, subtopologies_of, tasks_of, wrong_counts
+from streaming.groups.streams.tasks import needed_topics, subtopologies_of, tasks_of, wrong_counts
 from streaming.records import STREAMS, InternalTopics, StreamsTopology
 
 SOURCE = ("0", ("a", "b"), (), ())

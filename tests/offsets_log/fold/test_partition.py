@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from streaming.offsets_log import Compactor, partition_for
-from streaming.offsets_log.fold import commit_fold
+from streaming.offsets_log.fold import commits
 from streaming.offsets_log.fold import partition as compact_module
 from streaming.records import (
     CommitWindow,
@@ -80,7 +80,7 @@ def test_what_is_not_watched_is_dropped_and_counted() -> None:
 @pytest.mark.parametrize("value", [offset_value(3, 1), None])
 def test_memory_grows_with_keys_and_not_with_records(value: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact_module, "_FOLDED_AT_ONCE", 100)
-    monkeypatch.setattr(commit_fold, "_LEAST_MERGED", 1_000)
+    monkeypatch.setattr(commits, "_LEAST_MERGED", 1_000)
     keys = [offset_key("g", "t", partition) for partition in range(60)]
     compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
     held = []
@@ -153,7 +153,7 @@ def test_commits_under_legacy_keys_are_folded_together_with_all_others() -> None
 
 
 def test_windows_in_many_parts_are_merged_however_few_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_fold, "_MOST_PARTS", 4)
+    monkeypatch.setattr(commits, "_MOST_PARTS", 4)
     compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
     for n in range(30):
         compactor.add(n, 1, COMMIT_KEY, offset_value(4, 100 - n))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.offsets_log import Compactor
-from streaming.offsets_log.fold import commit_fold
+from streaming.offsets_log.fold import commits
 from streaming.offsets_log.fold import partition as compact_module
 from streaming.records import (
     CommitWindow,
@@ -113,8 +113,8 @@ def test_the_fold_equals_folding_record_by_record(
     records = _log(steps)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact_module, "_FOLDED_AT_ONCE", at_once)
-        patch.setattr(commit_fold, "_LEAST_MERGED", at_once)
-        patch.setattr(commit_fold, "_BUILT_AT_ONCE", at_once)
+        patch.setattr(commits, "_LEAST_MERGED", at_once)
+        patch.setattr(commits, "_BUILT_AT_ONCE", at_once)
         assert _folded(records, boundaries) == fold_one_by_one(
             records, boundaries=boundaries, watches=_watches, watches_topic=_watches
         )
@@ -193,7 +193,7 @@ def test_columns_are_taken_as_record_by_record(
     records = _log(steps)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact_module, "_FOLDED_AT_ONCE", at_once)
-        patch.setattr(commit_fold, "_LEAST_MERGED", at_once)
+        patch.setattr(commits, "_LEAST_MERGED", at_once)
         compactor = Compactor(0, 1, boundaries, _watches, _watches)
         rest = records
         for size in sizes:
