@@ -30,16 +30,8 @@ CONSUMER = "consumer"
 SHARE = "share"
 STREAMS = "streams"
 
-# Key types of consumer, share and streams groups (`CoordinatorRecordType`; KIP-848, 932 and 1071).
 CONSUMER_EPOCH_TYPE: Final = 3
-GROUP_EPOCH_TYPES: Final = frozenset({CONSUMER_EPOCH_TYPE, 11, 17})
-TOPIC_TYPES: Final = frozenset({4, 9, 15})
-MEMBER_TYPES: Final = frozenset({5, 10, 19})
-TARGET_EPOCH_TYPES: Final = frozenset({6, 12, 20})
-TARGET_TYPES: Final = frozenset({7, 13, 21})
-CURRENT_TYPES: Final = frozenset({8, 14, 22})
-REGEX_TYPE: Final = 16
-TOPOLOGY_TYPE: Final = 23
+"""Key type of the epoch of a consumer group."""
 
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic id (in streams groups by subtopology), in record order: ((id, (partition, ...)), ...)."""
@@ -306,19 +298,17 @@ class Removed(_Record, frozen=True, array_like=True, tag="gr"):
     part: str | None = None
 
 
-_KINDS: Final = {
-    **dict.fromkeys(GROUP_EPOCH_TYPES, GroupEpoch.__name__),
-    **dict.fromkeys(TOPIC_TYPES, KnownTopics.__name__),
-    **dict.fromkeys(MEMBER_TYPES, ModernMember.__name__),
-    **dict.fromkeys(TARGET_EPOCH_TYPES, TargetEpoch.__name__),
-    **dict.fromkeys(TARGET_TYPES, TargetAssignment.__name__),
-    **dict.fromkeys(CURRENT_TYPES, CurrentAssignment.__name__),
-    REGEX_TYPE: ResolvedRegex.__name__,
-    TOPOLOGY_TYPE: StreamsTopology.__name__,
+MODERN_RECORDS: Final[Mapping[int, type[AtRecord]]] = {
+    **dict.fromkeys((CONSUMER_EPOCH_TYPE, 11, 17), GroupEpoch),
+    **dict.fromkeys((4, 9, 15), KnownTopics),
+    **dict.fromkeys((5, 10, 19), ModernMember),
+    **dict.fromkeys((6, 12, 20), TargetEpoch),
+    **dict.fromkeys((7, 13, 21), TargetAssignment),
+    **dict.fromkeys((8, 14, 22), CurrentAssignment),
+    16: ResolvedRegex,
+    23: StreamsTopology,
 }
-
-MODERN_TYPES: Final = frozenset(_KINDS)
-"""Key types of records that set a row of a group's table."""
+"""What sets a row of a group's table, by key type (`CoordinatorRecordType`; KIP-848, 932 and 1071)."""
 
 
 class UnreadableModern(AtRecord, frozen=True, array_like=True, tag="gu"):
@@ -350,7 +340,8 @@ ModernInput = (
 def row_of(item: ModernInput | UnreadableModern) -> str:
     """Name of the row of the group's table that a record sets or removes: the same for all records of one key."""
     if isinstance(item, Removed | UnreadableModern):
-        return f"{_KINDS.get(item.key_type)} {item.part or ''}"
-    part = item.regex if isinstance(item, ResolvedRegex) else getattr(item, "member_id", "")
-    kind = KnownTopics if isinstance(item, KnownTopics) else type(item)
+        kind, part = MODERN_RECORDS.get(item.key_type, Removed), item.part or ""
+    else:
+        kind = KnownTopics if isinstance(item, KnownTopics) else type(item)
+        part = item.regex if isinstance(item, ResolvedRegex) else getattr(item, "member_id", "")
     return f"{kind.__name__} {part}"

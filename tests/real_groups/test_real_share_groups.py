@@ -22,7 +22,7 @@ from kafka import KafkaConsumer, TopicPartition
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import DriftRow
 from streaming.offsets_log import OtherKey, decode_key, partition_for
-from streaming.records import GROUP_EPOCH_TYPES, TARGET_TYPES
+from streaming.records import MODERN_RECORDS, GroupEpoch, TargetAssignment
 from tests.java_tools import describe_share_group
 from tests.offsets_log.written import other_key
 from tests.oracle.java_classes import JavaMembers, ShareMembers
@@ -233,9 +233,9 @@ def forge(bootstrap: str, group: str, to: str, like: str) -> None:
                 if isinstance(key, OtherKey) and key.group == group and record.value is not None:
                     newest[key.key_type, key.part] = record.value
     reader.close()
-    [(epoch_type, _)] = [key for key in newest if key[0] in GROUP_EPOCH_TYPES]
+    [(epoch_type, _)] = [key for key in newest if MODERN_RECORDS.get(key[0]) is GroupEpoch]
     [(target_epoch_type, _)] = [key for key in newest if key[0] in {6, 12, 20}]
-    [target_type] = {key_type for key_type, _ in newest if key_type in TARGET_TYPES}
+    [target_type] = {key_type for key_type, _ in newest if MODERN_RECORDS.get(key_type) is TargetAssignment}
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "__admin_client", "log_level": 0})
 
     def write(key: bytes, value: bytes) -> None:

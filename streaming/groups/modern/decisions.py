@@ -42,7 +42,7 @@ from streaming.groups.verdicts import WAITING_MAX, generations_between
 from streaming.records import (
     CONSUMER,
     CONSUMER_EPOCH_TYPE,
-    CURRENT_TYPES,
+    MODERN_RECORDS,
     CurrentAssignment,
     GroupEpoch,
     Member,
@@ -180,7 +180,7 @@ def _owner_in(item: ModernInput) -> str | None:
     """Id of the member whose current assignment the record sets or removes; None for other records."""
     if isinstance(item, CurrentAssignment):
         return item.member_id
-    if isinstance(item, Removed) and item.key_type in CURRENT_TYPES:
+    if isinstance(item, Removed) and MODERN_RECORDS.get(item.key_type) is CurrentAssignment:
         return item.part
     return None
 

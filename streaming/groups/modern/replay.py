@@ -22,6 +22,7 @@ no `before`, unless the group was seen from its beginning.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from streaming.groups.modern.group import (
     Before,
@@ -34,13 +35,7 @@ from streaming.groups.modern.group import (
     subscribing,
 )
 from streaming.records import (
-    CURRENT_TYPES,
-    GROUP_EPOCH_TYPES,
-    MEMBER_TYPES,
-    REGEX_TYPE,
-    TARGET_TYPES,
-    TOPIC_TYPES,
-    TOPOLOGY_TYPE,
+    MODERN_RECORDS,
     CurrentAssignment,
     GroupEpoch,
     KnownTopics,
@@ -49,6 +44,7 @@ from streaming.records import (
     Removed,
     ResolvedRegex,
     ShareTopics,
+    StreamsTopology,
     TargetAssignment,
     TargetEpoch,
 )
@@ -103,7 +99,7 @@ def replay(
         group.decided, group.exact = item, True
         return group, decision
     if isinstance(item, Removed):
-        if item.key_type in GROUP_EPOCH_TYPES:
+        if MODERN_RECORDS.get(item.key_type) is GroupEpoch:
             return None, Ended(item.record, item.record_time, item.log_partition, item.group_type)
         _remove(group, item)
     elif isinstance(item, ModernMember):
@@ -145,20 +141,20 @@ def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
 
 
 def _remove(group: ModernGroup, item: Removed) -> None:
-    part = item.part or ""
-    if item.key_type in MEMBER_TYPES:
-        group.members.pop(part, None)
-    elif item.key_type in TARGET_TYPES:
+    kind, part = MODERN_RECORDS.get(item.key_type), item.part or ""
+    tables: dict[type | None, dict[str, Any]] = {
+        ModernMember: group.members,
+        TargetAssignment: group.targets,
+        CurrentAssignment: group.currents,
+        ResolvedRegex: group.regexes,
+    }
+    if kind is TargetAssignment:
         _keep_before(group, part)
-        group.targets.pop(part, None)
-    elif item.key_type in CURRENT_TYPES:
-        group.currents.pop(part, None)
-    elif item.key_type == REGEX_TYPE:
-        group.regexes.pop(part, None)
-    elif item.key_type in TOPIC_TYPES:
+    elif kind is KnownTopics:
         group.topics = None
-    elif item.key_type == TOPOLOGY_TYPE:
+    elif kind is StreamsTopology:
         group.topology = None
+    tables.get(kind, {}).pop(part, None)
 
 
 def _keep_before(group: ModernGroup, member_id: str) -> None:

@@ -40,7 +40,7 @@ from streaming.offsets_log.codec.wire import Allowance
 from streaming.offsets_log.fold.commits import DROPPED, UNKNOWN, CommitFold, CommitSlots, CommittedPartition
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.records import (
-    MODERN_TYPES,
+    MODERN_RECORDS,
     GroupEpoch,
     GroupInput,
     MembershipRecord,
@@ -339,7 +339,7 @@ class Compactor:
         item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition, allowance)
         if isinstance(item, UnknownVersion | Rejected):
             self._quarantine(record, item)
-            if key.key_type not in MODERN_TYPES:
+            if key.key_type not in MODERN_RECORDS:
                 return
             self._kept_bytes += _RECORD_BYTES
             group.items.append(UnreadableModern(record.offset, key.key_type, key.part))
