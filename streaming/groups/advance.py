@@ -153,9 +153,9 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
         _see_topics(state, observation, context.config)
     close_cost(state, context.rows, at_round=True)
     is_configured_anew = _note_configuration(state, observation)
+    if is_configured_anew:
+        live.judge_again(state, observation, context)
     for kind in kinds:
-        if is_configured_anew:
-            kind.judge_again(state, observation, context)
         kind.write_verdicts(state, observation, context)
     if _is_another_day(state, context):
         _repeat_members(state, live.standing_members(state, context), observation, context)

@@ -6,8 +6,9 @@ and modern groups is behind `GroupKind`. docs/verdicts.md explains the values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ from assignors import Assignment, PartitionRacks, differences
 from streaming.groups.context import NEWEST, Context, GroupConfig, of_round
 from streaming.groups.rows import DriftedPartition, DriftRow, WhatIfRow
 from streaming.groups.verdict_inputs import VerdictInputs, pack_inputs
-from streaming.records import Configured, GroupObservation
+from streaming.records import GroupObservation
 
 IDENTICAL = "identical"
 DRIFTED = "drifted"
@@ -176,7 +177,7 @@ class GroupKind(Protocol[_D_contra]):
     def judged_of(self, decision: _D_contra) -> Judged:
         """The decision's own columns."""
 
-    def expected_by(self, strategy: str, decision: _D_contra, verdict: Verdict) -> Expected | str:
+    def expected_by(self, decision: _D_contra, verdict: Verdict, strategy: str) -> Expected | str:
         """What another strategy would have decided in the place of the group's own, or why nobody can tell."""
 
     def what_if(self, decision: _D_contra, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
@@ -208,7 +209,8 @@ def write_verdicts(
         for decision in reversed(waiting):
             verdict = kind.judge(decision, later_is_judged=bool(verdicts))
             if verdict is not None:
-                verdicts.append(against_configured(kind, decision, verdict, observation.configured))
+                runs, expected_by = kind.judged_of(decision).strategy, partial(kind.expected_by, decision, verdict)
+                verdicts.append(against_configured(verdict, observation.configured_strategy, runs, expected_by))
     verdicts.reverse()
     judged = [kind.judged_of(decision) for decision in waiting[: len(verdicts)]]
     others: list[list[WhatIfRow]] = []
@@ -223,29 +225,24 @@ def write_verdicts(
 
 
 def against_configured(
-    kind: GroupKind[_Decision], decision: _Decision, own: Verdict, configured: Configured | None
+    own: Verdict, strategy: str | None, runs: str | None, expected_by: Callable[[str], Expected | str]
 ) -> Verdict:
     """The verdict against the configured strategy where the group runs another one; else its own verdict.
 
     Two owners of a partition are graver than a strategy that nobody configured, so that verdict stays.
-    """
-    strategy, runs = configured.strategy if configured is not None else None, kind.judged_of(decision).strategy
-    if own.verdict == NOT_APPLICABLE or own.basis == INVARIANT or not mismatch(strategy, runs):
-        return own
-    expected = kind.expected_by(str(strategy), decision, own)
-    return drifted_from_configured(own, str(strategy), str(runs), expected)
-
-
-def drifted_from_configured(own: Verdict, strategy: str, runs: str, expected: Expected | str) -> Verdict:
-    """The verdict on a group that runs another strategy than the configured one.
 
     Args:
         own: The verdict on the strategy that it runs.
-        strategy: The configured strategy.
-        runs: The strategy that it runs.
-        expected: What the configured strategy would have decided, or why nobody can tell.
+        strategy: The configured strategy; None where none is configured.
+        runs: The strategy that it runs; None where that is not known.
+        expected_by: What the configured strategy would have decided, or why nobody can tell.
     """
-    reason = f"the group runs {runs[:100]}, and {strategy[:100]} is configured"
+    if own.verdict == NOT_APPLICABLE or own.basis == INVARIANT or not mismatch(strategy, runs):
+        return own
+    reason, expected = (
+        f"the group runs {str(runs)[:100]}, and {str(strategy)[:100]} is configured",
+        expected_by(str(strategy)),
+    )
     if isinstance(expected, str):
         reason, expected = f"{reason}; what that gives is not known: {expected}", Expected((), own.inputs)
     return replace(
@@ -275,8 +272,7 @@ def drifted_between(expected: Assignment, actual: Assignment) -> tuple[DriftedPa
 
 def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation) -> DriftRow:
     """One verdict as a row of `drift`."""
-    configured, nearest = observation.configured, verdict.nearest
-    strategy = configured.strategy if configured is not None else None
+    configured, nearest, strategy = observation.configured, verdict.nearest, observation.configured_strategy
     return DriftRow(
         **judged.columns,
         topic=judged.topic,

@@ -66,7 +66,7 @@ def _unfilled_row(
     reason: str | None = None,
 ) -> WhatIfRow:
     """The row for one strategy at one decision, without a result; `reason` is why there is none."""
-    configured = configured_name(observation)
+    configured = observation.configured_strategy
     return WhatIfRow(
         **judged.columns,
         round=observation.round,
@@ -124,10 +124,3 @@ def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
         f"{partitions:,} partitions times {members:,} members are more than what_if_max_size "
         f"({config.what_if_max_size:,}): only smaller decisions are computed"
     )
-
-
-def configured_name(observation: GroupObservation) -> str | None:
-    """The strategy that the settings name for the group; None where they name none."""
-    if observation.configured is not None:
-        return observation.configured.strategy
-    return None

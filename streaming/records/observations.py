@@ -287,6 +287,13 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
             return "log"
         return self.seen.source
 
+    @property
+    def configured_strategy(self) -> str | None:
+        """The strategy that the settings name for the group; None where they name none."""
+        if self.configured is None:
+            return None
+        return self.configured.strategy
+
 
 MOST_READERS: Final = 20
 """Groups that an observation of a topic names: enough to show who reads it, and so few that events and rows stay small.

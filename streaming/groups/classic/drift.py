@@ -40,6 +40,7 @@ from assignors import (
 )
 from streaming.groups.classic.leader_metadata import NO_RACKS, STICKY, SeenCounts, seen_counts, seen_racks
 from streaming.groups.classic.membership import (
+    columns_of,
     is_connect,
     is_consumer,
     subscription_of,
@@ -105,6 +106,11 @@ def write_classic_verdicts(
         judge_waiting(state, _Classic(state, observation, context, last), observation, context)
 
 
+def judged_of(decision: ClassicDecision, context: Context) -> Judged:
+    """A decision's own columns."""
+    return Judged(columns_of(decision.record, decision.incarnation, context), decision.record.protocol)
+
+
 def judge_waiting(
     state: GroupState, kind: GroupKind[ClassicDecision], observation: GroupObservation, context: Context
 ) -> None:
@@ -118,9 +124,7 @@ def judge_waiting(
 def judge_again(state: GroupState, observation: GroupObservation, context: Context) -> None:  # noqa: ARG001
     """Let the newest decision, if it is judged, wait once more: the settings say something else of the group now."""
     classic = state.classic
-    is_judged = classic.verdict is not None and not classic.waiting
-    record = state.live_record()
-    if classic.current is not None and is_judged and record is not None and not is_connect(record):
+    if classic.current is not None and classic.verdict is not None and not classic.waiting:
         classic.waiting = [classic.current]
 
 
@@ -138,17 +142,9 @@ class _Classic:
         return _judge(self.state, decision, latest, self.context.config, clients, last=self.last or later_is_judged)
 
     def judged_of(self, decision: ClassicDecision) -> Judged:
-        record = decision.record
-        columns = self.context.of_a_decision(
-            record.record,
-            self.observation.log_partition,
-            record.record_time,
-            decision.incarnation,
-            record.known_generation,
-        )
-        return Judged(columns, record.protocol)
+        return judged_of(decision, self.context)
 
-    def expected_by(self, strategy: str, decision: ClassicDecision, verdict: Verdict) -> Expected | str:
+    def expected_by(self, decision: ClassicDecision, verdict: Verdict, strategy: str) -> Expected | str:
         record, config = decision.record, self.context.config
         if decision.kind in _BY_NO_LEADER:
             return _BY_NO_LEADER[decision.kind]

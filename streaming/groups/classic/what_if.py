@@ -44,7 +44,6 @@ from streaming.groups.what_if import (
     UNKNOWN_BEFORE,
     Compared,
     RowOf,
-    configured_name,
     too_large,
     what_if_rows,
 )
@@ -92,7 +91,7 @@ def classic_what_if_rows(
         return []  # its threads have no other strategy
     if verdict.verdict == NOT_APPLICABLE:
         return []
-    names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))
+    names = dict.fromkeys((*known_strategies(), runs, observation.configured_strategy or runs))
 
     def tried(row_of: RowOf) -> list[WhatIfRow] | str:
         why_not = CROWDED if crowded else _why_not(decision, verdict, config)

@@ -44,9 +44,9 @@ from assignors.connect import (
     assign_incrementally,
 )
 from streaming.groups.classic.cost import CONNECT_EAGER
-from streaming.groups.classic.drift import judge_waiting
+from streaming.groups.classic.drift import judge_again, judge_waiting, judged_of
 from streaming.groups.classic.kind import classic_membership, is_rebalancing, rebalance_timeout, stuck_rebalance
-from streaming.groups.classic.membership import columns_of, counts_of, is_connect, standing_members
+from streaming.groups.classic.membership import counts_of, is_connect, standing_members
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.classic.what_if import assigned
 from streaming.groups.context import Context, of_decision
@@ -106,18 +106,10 @@ def write_connect_verdicts(state: GroupState, observation: GroupObservation, con
     waiting = state.classic.waiting
     if not waiting or not is_connect(waiting[-1].record):
         return
-    configured = observation.configured
-    if configured is not None and configured.strategy not in PROTOCOLS:
+    if observation.configured_strategy not in PROTOCOLS:
         # A pattern of the settings that is meant for consumers may match the group, too.
         observation = msgspec.structs.replace(observation, configured=None)
     judge_waiting(state, _Connect(context), observation, context)
-
-
-def judge_again(state: GroupState, observation: GroupObservation, context: Context) -> None:  # noqa: ARG001
-    """Let the newest decision, if it is judged, wait once more: the settings say something else of the group now."""
-    classic, record = state.classic, state.live_record()
-    if record is not None and is_connect(record) and classic.current is not None and not classic.waiting:
-        classic.waiting = [classic.current]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +120,9 @@ class _Connect:
         return _judge(decision)
 
     def judged_of(self, decision: ClassicDecision) -> Judged:
-        columns = columns_of(decision.record, decision.incarnation, self.context)
-        return Judged(columns, decision.record.protocol)
+        return judged_of(decision, self.context)
 
-    def expected_by(self, strategy: str, decision: ClassicDecision, verdict: Verdict) -> Expected | str:  # noqa: ARG002
+    def expected_by(self, decision: ClassicDecision, verdict: Verdict, strategy: str) -> Expected | str:  # noqa: ARG002
         return f"with {strategy}, workers would have joined with something else"
 
     def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:  # noqa: ARG002

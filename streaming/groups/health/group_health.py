@@ -100,7 +100,6 @@ def _health_row(
     ended: bool = False,
 ) -> GroupHealthRow:
     verdict = membership.verdict
-    configured = None if observation.configured is None else observation.configured.strategy
     told = None if ended else observation.state
     loss = totals.loss
     in_danger = totals.total is not None and not totals.keeps_up
@@ -118,8 +117,8 @@ def _health_row(
         group_type=observation.group_type,
         protocol_type=membership.protocol_type,
         strategy=membership.strategy,
-        expected_strategy=configured,
-        strategy_mismatch=mismatch(configured, membership.strategy),
+        expected_strategy=observation.configured_strategy,
+        strategy_mismatch=mismatch(observation.configured_strategy, membership.strategy),
         incarnation=membership.incarnation,
         generation=membership.generation,
         last_decision_time=membership.decided,

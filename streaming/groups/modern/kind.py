@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 import msgspec
@@ -77,8 +78,9 @@ def judge_modern_again(state: GroupState, observation: GroupObservation, context
         return
     was, kind = modern.verdict, _Modern(state, observation, context, rules)
     own = Verdict(was.verdict, was.reason, was.basis) if was.own is None else Verdict(was.own)
-    verdict = against_configured(kind, now, own, observation.configured)
-    context.rows.drift.append(drift_row(kind.judged_of(now), verdict, observation))
+    judged, expected_by = kind.judged_of(now), partial(kind.expected_by, now, own)
+    verdict = against_configured(own, observation.configured_strategy, judged.strategy, expected_by)
+    context.rows.drift.append(drift_row(judged, verdict, observation))
     modern.verdict = standing([verdict])
 
 
@@ -106,7 +108,7 @@ class _Modern:
     def judged_of(self, decision: ModernDecision) -> Judged:
         return Judged(columns_of(decision, decision.incarnation, self.context), assignor_of(decision.assignors))
 
-    def expected_by(self, strategy: str, decision: ModernDecision, verdict: Verdict) -> Expected | str:  # noqa: ARG002
+    def expected_by(self, decision: ModernDecision, verdict: Verdict, strategy: str) -> Expected | str:  # noqa: ARG002
         return self.rules[decision.group_type].expected_by(self.state, strategy, decision, self.context)
 
     def what_if(self, decision: ModernDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:

@@ -24,7 +24,7 @@ from typing import Final
 
 from assignors import AssignorError
 from assignors.rocketmq import MessageQueue, strategy_named
-from streaming.groups.classic.membership import columns_of
+from streaming.groups.classic.drift import judged_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context
 from streaming.groups.kind import some
@@ -55,14 +55,11 @@ from streaming.groups.verdicts import (
     UNASSIGNED,
     UNVERIFIED,
     Expected,
-    Judged,
     StandingVerdict,
     Verdict,
+    against_configured,
     drift_row,
-    drifted_from_configured,
-    mismatch,
 )
-from streaming.groups.what_if import configured_name
 
 SETTLED_MS: Final = 60_000
 """`pollNameServerInterval` (30 s), a cycle of 20 s, and 10 s for what lies between two rounds."""
@@ -103,8 +100,7 @@ def write_verdicts(state: GroupState, mine: RocketMQState, seen: RocketMQRound, 
     if not classic.waiting or mine.settling is not None:
         return
     [decision] = classic.waiting
-    configured = configured_name(seen)
-    judged = {topic: _against(configured, decision, views, topic) for topic in sorted(views.topics)}
+    judged = {topic: _against(seen.configured_strategy, decision, views, topic) for topic in sorted(views.topics)}
     judged = judged or {"": Verdict(NOT_APPLICABLE, NO_MEMBERS if not views.clients else _FILTERED)}
     is_certain = all(verdict.verdict in {IDENTICAL, NOT_APPLICABLE} for verdict in judged.values())
     if not is_certain and seen.unchanged < SETTLED_MS:
@@ -116,7 +112,7 @@ def write_verdicts(state: GroupState, mine: RocketMQState, seen: RocketMQRound, 
     _write(decision, judged | ended, seen, context)
     mine.judged = tuple(topic for topic, verdict in judged.items() if verdict.verdict != NOT_APPLICABLE)
     if classic.verdict.verdict != NOT_APPLICABLE and not is_judged_again:
-        rows = rocketmq_what_if_rows(state, decision, _judged(decision, context), seen, context.config)
+        rows = rocketmq_what_if_rows(state, decision, judged_of(decision, context), seen, context.config)
         context.rows.what_if.extend(rows)
 
 
@@ -150,10 +146,7 @@ def verdict_on_topic(views: Views, topic: str) -> Verdict:
 def _against(configured: str | None, decision: ClassicDecision, views: Views, topic: str) -> Verdict:
     """The verdict against the configured strategy where members run another one; else their own."""
     own, runs = verdict_on_topic(views, topic), decision.record.protocol
-    if own.verdict == NOT_APPLICABLE or own.basis == INVARIANT or not mismatch(configured, runs):
-        return own
-    expected = _Topic(views, topic).expected_by(str(configured))
-    return drifted_from_configured(own, str(configured), str(runs), expected)
+    return against_configured(own, configured, runs, lambda name: _Topic(views, topic).expected_by(name))
 
 
 class _Topic:
@@ -352,11 +345,7 @@ def _release(version: str | None) -> str:
 
 
 def _write(decision: ClassicDecision, verdicts: Mapping[str, Verdict], seen: RocketMQRound, context: Context) -> None:
-    judged = _judged(decision, context)
+    judged = judged_of(decision, context)
     context.rows.drift.extend(
         drift_row(replace(judged, topic=topic or None), verdict, seen) for topic, verdict in verdicts.items()
     )
-
-
-def _judged(decision: ClassicDecision, context: Context) -> Judged:
-    return Judged(columns_of(decision.record, decision.incarnation, context), decision.record.protocol)
