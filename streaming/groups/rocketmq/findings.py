@@ -33,9 +33,7 @@ from streaming.groups.rocketmq.views import Views, grouped, is_retry
 from streaming.records import BROADCASTING, NOT_ASKED, OK, POP, TIMEOUT
 from streaming.terminal import counted
 
-SPLIT_BRAIN: Final = "split_brain"
-DOUBLY_HELD: Final = "doubly_held"
-HELD_BY_NOBODY: Final = "held_by_nobody"
+_HELD_BY_NOBODY: Final = "held_by_nobody"
 
 OWNERS_MS: Final = SETTLED_MS
 
@@ -76,16 +74,11 @@ def owner_findings(
     watch: Watch, views: Views, doubly: Sequence[_TopicQueue], nobody: Sequence[_TopicQueue], least: int
 ) -> list[FindingAtRound]:
     """The findings on queues that have had several owners, or none, for at least so many ms."""
-    twice, unread = [], []
-    for topic, queue in doubly:
-        lasted = watch.see(f"{DOUBLY_HELD} {_text(topic, queue)}")
-        twice.append((lasted, f"{_text(topic, queue)} by {some(views.holders[topic][queue])}"))
-    for topic, queue in nobody:
-        lasted = watch.see(f"{HELD_BY_NOBODY} {_text(topic, queue)}")
-        unread.append((lasted, f"{_text(topic, queue)} ({_unread(views, topic, queue):,} unread)"))
+    twice = [([_text(*owned)], f"{_text(*owned)} by {some(views.holders[owned[0]][owned[1]])}") for owned in doubly]
+    unread = [([_text(*owned)], f"{_text(*owned)} ({_unread(views, *owned):,} unread)") for owned in nobody]
     return [
-        *watch.listing(DOUBLY_HELD, least, twice, "queues that two members hold, which consume the same messages: "),
-        *watch.listing(HELD_BY_NOBODY, least, unread, "queues that no member holds: "),
+        *watch.listing("doubly_held", least, twice, "queues that two members hold, which consume the same messages: "),
+        *watch.listing(_HELD_BY_NOBODY, least, unread, "queues that no member holds: "),
     ]
 
 
@@ -124,18 +117,8 @@ def split_brain(
     if flipping or lasting:
         what = "; ".join(lasting) or "queues change owners from one rebalance to the next"
         why = "; ".join(f"{one.name} ({one.detail})" for one in differing)
-        yield FindingAtRound(SPLIT_BRAIN, since, f"{what}, because members see different groups: {why}"[:_LONGEST])
+        yield FindingAtRound("split_brain", since, f"{what}, because members see different groups: {why}"[:_LONGEST])
 
-
-MEMBER_LISTS_DIFFER: Final = "member_lists_differ"
-DUPLICATE_CLIENT_ID: Final = "duplicate_client_id"
-MIXED_STRATEGIES: Final = "mixed_strategies"
-SUBSCRIPTIONS_DIFFER: Final = "subscriptions_differ"
-ROUTE_DIFFERS: Final = "route_differs"
-NOT_ANSWERING: Final = "not_answering"
-BROKER_NOT_ANSWERING: Final = "broker_not_answering"
-ORDERLY_NOT_LOCKED: Final = "orderly_not_locked"
-IDLE_MEMBERS: Final = "idle_members"
 
 SEEN_TWICE_MS: Final = 5_000
 """For what a client tells everyone at once. Rounds may be a second apart, so two of them alone are not enough."""
@@ -177,28 +160,28 @@ def rocketmq_findings(mine: RocketMQState, seen: RocketMQRound) -> list[FindingA
         views_differ = [one for one in differing if one.shown]
         found += [*owners, *split_brain(mine, owners, views_differ, watch.time)]
         found += _unlocked(watch, views)
-        if not any(one.shown for one in owners if one.name == HELD_BY_NOBODY):
+        if not any(one.shown for one in owners if one.name == _HELD_BY_NOBODY):
             found += _idle(watch, views)
     mine.watched = watch.kept()
     return found
 
 
 def _lists(watch: Watch, views: Views) -> list[FindingAtRound]:
-    parts = []
-    for client, brokers in views.missing.items():
-        lasted = max(watch.see(f"{MEMBER_LISTS_DIFFER} {broker} {client}") for broker in brokers)
-        parts.append((lasted, f"{client[:200]} is not on the list of {some(brokers)}"))
-    return watch.listing(MEMBER_LISTS_DIFFER, SEEN_TWICE_MS, parts, "clients that ask there leave members out: ")
+    parts = [
+        ([f"{broker} {client}" for broker in brokers], f"{client[:200]} is not on the list of {some(brokers)}")
+        for client, brokers in views.missing.items()
+    ]
+    return watch.listing("member_lists_differ", SEEN_TWICE_MS, parts, "clients that ask there leave members out: ")
 
 
 def _routes(watch: Watch, views: Views) -> list[FindingAtRound]:
-    poorer = [(topic, server) for topic, servers in views.poorer.items() for server in servers]
     parts = [
-        (watch.see(f"{ROUTE_DIFFERS} {topic} {server}"), _lacks(views, topic, server))
-        for topic, server in poorer
+        ([f"{topic} {server}"], _lacks(views, topic, server))
+        for topic, servers in views.poorer.items()
+        for server in servers
         if topic in views.subscribers
     ]
-    return watch.listing(ROUTE_DIFFERS, ROUTE_MS, parts, "name servers report different queues: ")
+    return watch.listing("route_differs", ROUTE_MS, parts, "name servers report different queues: ")
 
 
 def _lacks(views: Views, topic: str, server: str) -> str:
@@ -208,12 +191,15 @@ def _lacks(views: Views, topic: str, server: str) -> str:
 
 
 def _duplicates(watch: Watch, views: Views) -> list[FindingAtRound]:
-    parts = []
-    for client, brokers in views.duplicates.items():
-        lasted = max(watch.see(f"{DUPLICATE_CLIENT_ID} {broker} {client}") for broker in brokers)
-        parts.append((lasted, f"{client[:200]} ({some(views.addresses_of(client))}) on {some(brokers)}"))
+    parts = [
+        (
+            [f"{broker} {client}" for broker in brokers],
+            f"{client[:200]} ({some(views.addresses_of(client))}) on {some(brokers)}",
+        )
+        for client, brokers in views.duplicates.items()
+    ]
     what = "brokers list a client id twice, and nobody takes the share of the second entry: "
-    return watch.listing(DUPLICATE_CLIENT_ID, TWICE_ON_A_LIST_MS, parts, what)
+    return watch.listing("duplicate_client_id", TWICE_ON_A_LIST_MS, parts, what)
 
 
 def _strategies(watch: Watch, views: Views) -> list[FindingAtRound]:
@@ -221,8 +207,7 @@ def _strategies(watch: Watch, views: Views) -> list[FindingAtRound]:
     if len(of) < 2 or not views.judged_topics:
         return []
     text = some([f"{name} ({some(clients)})" for name, clients in sorted(of.items())])
-    lasted = watch.see(MIXED_STRATEGIES)
-    return watch.finding(MIXED_STRATEGIES, SEEN_TWICE_MS, [lasted], f"members run different strategies: {text}")
+    return watch.finding("mixed_strategies", SEEN_TWICE_MS, [""], f"members run different strategies: {text}")
 
 
 def _subscriptions(watch: Watch, views: Views) -> list[FindingAtRound]:
@@ -240,9 +225,10 @@ def _subscriptions(watch: Watch, views: Views) -> list[FindingAtRound]:
     models = {member.message_model for member in views.told.values()} - {None}
     if len(models) > 1:
         texts.append("CLUSTERING and BROADCASTING")
-    lasted = [watch.see(SUBSCRIPTIONS_DIFFER)] if texts and members > 1 else []
+    if not texts or members < 2:
+        return []
     what = f"members of one group must subscribe alike: {some(texts)}"
-    return watch.finding(SUBSCRIPTIONS_DIFFER, SEEN_TWICE_MS, lasted, what)
+    return watch.finding("subscriptions_differ", SEEN_TWICE_MS, [""], what)
 
 
 def _silent(watch: Watch, views: Views) -> list[FindingAtRound]:
@@ -250,24 +236,23 @@ def _silent(watch: Watch, views: Views) -> list[FindingAtRound]:
         return []  # a proxy does not pass the question on to its clients
     parts = []
     for member in views.observation.members:
-        client, name = member.client_id, f"{NOT_ANSWERING} {member.client_id}"
+        client = member.client_id
         # One that is not asked has not answered for a while.
-        is_silent = member.answer == TIMEOUT or (member.answer == NOT_ASKED and watch.is_known(name))
+        is_silent = member.answer == TIMEOUT or (
+            member.answer == NOT_ASKED and watch.is_known(f"not_answering {client}")
+        )
         if is_silent and client in views.held:
             count = sum(map(len, (views.held[client] or {}).values()))
-            parts.append((watch.see(name), f"{client[:200]} ({counted(count, 'queue')})"))
+            parts.append(([client], f"{client[:200]} ({counted(count, 'queue')})"))
     what = "members that brokers list do not answer; nobody else takes their queues: "
-    return watch.listing(NOT_ANSWERING, SILENT_MS, parts, what)
+    return watch.listing("not_answering", SILENT_MS, parts, what)
 
 
 def _silent_brokers(watch: Watch, views: Views) -> list[FindingAtRound]:
-    parts = [
-        (watch.see(f"{BROKER_NOT_ANSWERING} {broker}"), f"{broker[:200]} ({answer})")
-        for broker, answer in views.not_answering.items()
-    ]
+    parts = [([broker], f"{broker[:200]} ({answer})") for broker, answer in views.not_answering.items()]
     unseen = f", nor whether {some(views.unseen)} are still there" if views.unseen else ""
     after = f". The lag of their queues is not known{unseen}"
-    return watch.listing(BROKER_NOT_ANSWERING, SILENT_MS, parts, "brokers do not report the group's members: ", after)
+    return watch.listing("broker_not_answering", SILENT_MS, parts, "brokers do not report the group's members: ", after)
 
 
 def _unlocked(watch: Watch, views: Views) -> list[FindingAtRound]:
@@ -275,10 +260,10 @@ def _unlocked(watch: Watch, views: Views) -> list[FindingAtRound]:
     for client, member in sorted(views.told.items()):
         for queue in member.queues or ():
             if member.orderly and not (queue.locked or queue.dropped or is_retry(queue.topic)):
-                lasted = watch.see(f"{ORDERLY_NOT_LOCKED} {client} {queue.topic}@{queue.broker} {queue.queue}")
-                parts.append((lasted, f"{queue.topic[:200]}@{queue.broker[:100]} {queue.queue} ({client[:200]})"))
+                names = [f"{client} {queue.topic}@{queue.broker} {queue.queue}"]
+                parts.append((names, f"{queue.topic[:200]}@{queue.broker[:100]} {queue.queue} ({client[:200]})"))
     what = "orderly members hold queues without the broker's lock, so they consume nothing: "
-    return watch.listing(ORDERLY_NOT_LOCKED, OWNERS_MS, parts, what)
+    return watch.listing("orderly_not_locked", OWNERS_MS, parts, what)
 
 
 def _idle(watch: Watch, views: Views) -> list[FindingAtRound]:
@@ -286,4 +271,4 @@ def _idle(watch: Watch, views: Views) -> list[FindingAtRound]:
     without = sorted(client for client in views.told if views.held[client] == {})
     idle = [client for client in without if not topics.isdisjoint(views.subscriptions[client] or ())]
     what = f"{len(idle)} of {len(views.clients)} members hold no queue: {some(idle)}"
-    return watch.finding(IDLE_MEMBERS, OWNERS_MS, [watch.see(f"{IDLE_MEMBERS} {client}") for client in idle], what)
+    return watch.finding("idle_members", OWNERS_MS, idle, what)

@@ -17,7 +17,7 @@ What rounds go on showing is watched in elapsed time: the first round that does 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 from zlib import crc32
@@ -88,36 +88,37 @@ class Watch:
         """Whether the round before has shown it."""
         return name in self._before
 
-    def finding(self, name: str, least: int, lasted: Collection[int], detail: str) -> list[FindingAtRound]:
+    def finding(self, name: str, least: int, parts: Iterable[str], detail: str) -> list[FindingAtRound]:
         """The finding, which is shown once anything has lasted for `least` ms; none where nothing is seen.
 
         Args:
             name: Its name.
             least: How long that is, ms.
-            lasted: For how long rounds have shown each part of it, as `see` gives it.
+            parts: Which of these the round shows; a single "" where there is only one.
             detail: Its detail.
         """
-        if not lasted:
+        longest = max((self.see(f"{name} {part}" if part else name) for part in parts), default=None)
+        if longest is None:
             return []
-        longest = max(lasted)
         return [FindingAtRound(name, self.time - max(0, longest), detail, shown=longest >= least)]
 
     def listing(
-        self, name: str, least: int, parts: Sequence[tuple[int, str]], before: str, after: str = ""
+        self, name: str, least: int, parts: Sequence[tuple[Sequence[str], str]], before: str, after: str = ""
     ) -> list[FindingAtRound]:
         """The finding with a detail that lists the first of what has lasted, and how many more there are.
 
         Args:
             name: Its name.
             least: As in `finding`.
-            parts: What rounds show of it, each with how long they have (`see`).
+            parts: What the round shows of it: which of these, of which the one that has lasted longest counts, and how
+                people read it.
             before: The detail before the list.
             after: The detail after it.
         """
-        last = [part for lasted, part in parts if lasted >= least]
+        last = [text for names, text in parts if max(self.see(f"{name} {part}") for part in names) >= least]
         # There is no room to watch more, so there may be more that last.
         text = before + some(last) + ("" if len(parts) <= _MOST_WATCHED else ", at least") + after
-        return self.finding(name, least, [lasted for lasted, _ in parts], text)
+        return self.finding(name, least, chain.from_iterable(names for names, _ in parts), text)
 
     def kept(self) -> dict[str, Watched]:
         """What this round has shown, as the state keeps it."""
