@@ -82,7 +82,11 @@ krafka = _cutting(record_order)
 def java(group: Group, racks: PartitionRacks | None) -> Assignment:
     """Java >= 3.5: a topic counts once; racks may matter (KIP-881)."""
     takers = takers_by_topic(java_order(group.members), once=True)
-    return java_range_in_racks(group, takers, racks) or _cut(group, takers)
+    by_topic = racks_by_topic(group, takers, racks)
+    # A topic that does not need racks is dealt by racks too if it is dealt together with others and any needs them.
+    if any(of_topic.needed for of_topic in by_topic.values()):
+        return _dealt(group, takers, by_topic, rackless_everywhere=True)
+    return _cut(group, takers)
 
 
 def franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:
@@ -96,7 +100,11 @@ def franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:
 def librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:
     """rdkafka_range_assignor.c >= 2.2, with racks (KIP-881)."""
     takers = takers_by_topic(librdkafka_order(group.members), once=True)
-    return librdkafka_range_in_racks(group, takers, racks) or _cut(group, takers)
+    by_topic = racks_by_topic(group, takers, racks)
+    # Topics that are dealt together are dealt by racks whether any of them needs racks or not.
+    if any(of_topic.match for of_topic in by_topic.values()):
+        return _dealt(group, takers, by_topic, rackless_everywhere=False)
+    return _cut(group, takers)
 
 
 def kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -116,47 +124,15 @@ def _cut(group: Group, takers: _Takers, *, last_only: bool = False) -> Assignmen
     return deal_blocks(ids, group.partitions_per_topic, takers, last_only=last_only)
 
 
-def java_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | None) -> Assignment | None:
-    """Deal as Java >= 3.5; None if no topic needs racks, so that the plain algorithm runs.
-
-    A topic that does not need racks is dealt by racks too if it is dealt together with others and any topic of the
-    group needs them. For topics dealt together, a member without a rack counts as being in every rack.
+def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, rackless_everywhere: bool) -> Assignment:
+    """Deal by racks; topics with the same subscribers and the same number of partitions are dealt together.
 
     Args:
         group: The group.
         takers: Subscribers by topic, once each, in the leader's order; topics with the same subscribers share one list.
-        racks: Racks of the replicas.
-
-    Raises:
-        CannotTell: Members have racks and the replicas' racks are not known.
+        by_topic: The topics' racks.
+        rackless_everywhere: For topics dealt together, a member without a rack counts as being in every rack, not none.
     """
-    by_topic = racks_by_topic(group, takers, racks)
-    if not any(of_topic.needed for of_topic in by_topic.values()):
-        return None
-    return _dealt(group, takers, by_topic, rackless_everywhere=True)
-
-
-def librdkafka_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | None) -> Assignment | None:
-    """Deal as librdkafka >= 2.2; None if racks change nothing.
-
-    Topics with the same subscribers and the same number of partitions are dealt by racks whether any topic needs them
-    or not; there a member without a rack is in no rack.
-
-    Args:
-        group: The group.
-        takers: As in `java_range_in_racks`.
-        racks: Racks of the replicas.
-
-    Raises:
-        CannotTell: Members have racks and the replicas' racks are not known.
-    """
-    by_topic = racks_by_topic(group, takers, racks)
-    if not any(of_topic.match for of_topic in by_topic.values()):
-        return None
-    return _dealt(group, takers, by_topic, rackless_everywhere=False)
-
-
-def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, rackless_everywhere: bool) -> Assignment:
     counts = group.partitions_per_topic
     kinds = alike(counts, takers)
     dealt: dict[str, Blocks] = {}

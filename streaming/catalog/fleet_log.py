@@ -49,21 +49,15 @@ class WatchedCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCluster:
+class RecordedCluster(WatchedCluster):
     """A cluster as a lake has it.
 
     Attributes:
-        name: Its name.
-        cluster_id: As of `WatchedCluster`.
-        renamed_from: As of `WatchedCluster`.
         closed: Whether it was removed.
         fleet: Names that the settings file had when that was recorded; none where nothing is recorded (release 0.6).
         written_ms: When, ms since the epoch; 0 where nothing is recorded.
     """
 
-    name: str
-    cluster_id: str | None = None
-    renamed_from: str | None = None
     closed: bool = False
     fleet: frozenset[str] = frozenset()
     written_ms: int = 0

@@ -34,8 +34,8 @@ from streaming.terminal import visible
 from streaming.times import day_of
 
 
-class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Records of one kind on one day that share a row.
+class Counted(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Records of one kind on one day that share a row. Changed in place.
 
     Attributes:
         records: Number of records so far.
@@ -76,7 +76,7 @@ def advance_partition(
     """Turn unreadable records and gaps into rows of `quarantine` and `gaps`.
 
     Args:
-        state: State so far; not modified.
+        state: State so far; modified by the call.
         inputs: In any order; they are processed by window and offset.
         cluster: Configured name of the cluster.
 
@@ -103,55 +103,49 @@ def advance_partition(
             day.write()
     if ended:
         day.write()
-    return day.state(), rows
+    return state, rows
 
 
 class _Day:
     """The counts of one day: `enter` a window, `add` its records, then `write` the rows at its end."""
 
     def __init__(self, state: UnreadableState, cluster: str, rows: Rows) -> None:
-        self._counted = dict(state.counted)
-        self._day, self._undecodable, self._round = state.day, state.undecodable, state.round
-        self._cluster = cluster
-        self._rows = rows
-
-    def state(self) -> UnreadableState:
-        return UnreadableState(self._counted, self._day, self._undecodable, self._round)
+        self._state, self._cluster, self._rows = state, cluster, rows
 
     def enter(self, window: Window) -> None:
-        if window.round != self._round:
+        state = self._state
+        if window.round != state.round:
             self.write()
-            self._round = window.round
-        if window.day > self._day:
-            self._day, self._undecodable, self._counted = window.day, 0, {}
+            state.round = window.round
+        if window.day > state.day:
+            state.day, state.undecodable, state.counted = window.day, 0, {}
 
     def add(self, item: QuarantinedRecord | CountedRecords) -> None:
+        state = self._state
         if isinstance(item, CountedRecords):
             kind, sample = item.kind, item.sample
-            if kind not in self._counted and sum("/" in known for known in self._counted) >= KINDS and "/" in kind:
+            if kind not in state.counted and sum("/" in known for known in state.counted) >= KINDS and "/" in kind:
                 kind, sample = _OTHERS, _of_others(sample)
             self._count(kind, sample, item.records, item.last_offset)
-        elif self._undecodable < ONE_BY_ONE:
-            self._undecodable += 1
+        elif state.undecodable < ONE_BY_ONE:
+            state.undecodable += 1
             self._rows.quarantine.append(_quarantine_row(self._cluster, item, "undecodable", 1, item.offset))
         else:
             self._count(UNDECODABLE, item, 1, item.offset)
 
     def write(self) -> None:
-        for kind, now in self._counted.items():
+        for kind, now in self._state.counted.items():
             if now.records > now.told:
                 what = "undecodable" if kind == UNDECODABLE else "unknown"
                 self._rows.quarantine.append(
                     _quarantine_row(self._cluster, now.sample, what, now.records, now.last_offset)
                 )
-                self._counted[kind] = Counted(now.records, now.sample, now.last_offset, now.records)
+                now.told = now.records
 
     def _count(self, kind: str, sample: QuarantinedRecord, records: int, last_offset: int) -> None:
-        before = self._counted.get(kind)
-        if before is None:
-            before = Counted(0, sample)
-        last_offset = max(before.last_offset, last_offset)
-        self._counted[kind] = Counted(before.records + records, before.sample, last_offset, before.told)
+        known = self._state.counted.setdefault(kind, Counted(0, sample))
+        known.records += records
+        known.last_offset = max(known.last_offset, last_offset)
 
 
 def _by_window(

@@ -48,14 +48,26 @@ def rest_interval_ms(interval_ms: int) -> int:
     return max(interval_ms, min(_REST_ROUNDS * interval_ms, _LONGEST_REST_MS))
 
 
-class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type", omit_defaults=True):
-    """Opens a round: its offset is the round's number, its append time the round's time.
+class _OfProbe(msgspec.Struct, frozen=True):
+    """What each record of a round says of its probe.
 
     Attributes:
         v: Schema version.
         cluster: Configured name of the cluster.
         probe: Id of the probe process, new at each start.
         interval_ms: Interval between rounds.
+    """
+
+    v: int
+    cluster: str
+    probe: str
+    interval_ms: int
+
+
+class RoundOpened(_OfProbe, frozen=True, tag="opened", tag_field="type", omit_defaults=True):
+    """Opens a round: its offset is the round's number, its append time the round's time.
+
+    Attributes:
         since: Number of the first round of the probe's present run (`streaming/probe/standby/`); None in that round
             itself.
         supervisor: Id of what starts the probe again when it dies; None where nobody said.
@@ -63,10 +75,6 @@ class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type", o
             record for a round that never closed, which counts for nothing either.
     """
 
-    v: int
-    cluster: str
-    probe: str
-    interval_ms: int
     since: int | None = None
     supervisor: str | None = None
     ends: bool = False
@@ -128,14 +136,10 @@ class Brokers(msgspec.Struct, frozen=True, omit_defaults=True):
     coordinators: tuple[tuple[int, int], ...] = ()
 
 
-class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
+class RoundClosed(_OfProbe, frozen=True, tag="closed", tag_field="type"):
     """Closes a round: all its events are acknowledged.
 
     Attributes:
-        v: Schema version.
-        cluster: Configured name of the cluster.
-        probe: Id of the probe process, new at each start.
-        interval_ms: Interval between rounds.
         round: Offset of the opening record.
         time: Append time of the opening record.
         log: Last stable offset of each partition of the offsets log, by partition number, read right after the round
@@ -163,10 +167,6 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
             others.
     """
 
-    v: int
-    cluster: str
-    probe: str
-    interval_ms: int
     round: int
     time: int
     log: tuple[int, ...]

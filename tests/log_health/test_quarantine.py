@@ -152,12 +152,6 @@ def test_a_reason_is_one_short_line_whatever_names_it_holds() -> None:
     assert len(row.reason) <= 500
 
 
-def test_the_state_handed_in_is_not_changed() -> None:
-    state = UnreadableState()
-    advance_partition(state, [make_unknown(1)], "test")
-    assert (state.counted, state.day, state.round) == ({}, -1, -1)
-
-
 KEYS = [None, b"\x00", b"\x00\x18", b"\x00\x19", b"\x00\x1a"]
 
 

@@ -37,7 +37,7 @@ from streaming.groups.rocketmq.verdicts import give_up
 from streaming.groups.rocketmq.views import Views, grouped
 from streaming.groups.rows import Cause, ChurnRow
 from streaming.groups.state import GroupState
-from streaming.records import Member, MembershipRecord
+from streaming.records import Member, MembershipRecord, holders
 
 CYCLE_MS: Final = 20_000
 """`rocketmq.client.rebalance.waitInterval`: each client rebalances at least this often (4.0 to 5.5)."""
@@ -109,11 +109,20 @@ def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Vi
         was = current.record
         had = held_queues(was.members)
         count_rebalance(state, record.record_time)
-    row = _churn_row(record, was, kind, incarnation, have, context)
+    before = {member.member_id for member in was.members} if was is not None else set()
+    now = {member.member_id for member in members}
     moved, least = _moves(had, have, members, facts)
     context.rows.rebalance_churn.append(
-        msgspec.structs.replace(
-            row,
+        ChurnRow(
+            **columns_of(record, incarnation, context),
+            revision=1,
+            kind=kind,
+            protocol_type=PROTOCOL_TYPE,
+            strategy=record.protocol,
+            members=len(members),
+            partitions=len(holders({member.member_id: member.assigned for member in members})) if have else 0,
+            joined=None if was is None else tuple(sorted(now - before)),
+            left=tuple(sorted(before - now)),
             partitions_moved=moved,
             partitions_moved_optimal=least,
             causes=() if was is None else rocketmq_causes(mine.facts or facts, facts, was, record),
@@ -168,30 +177,6 @@ def _moves(
         return (None if have is None else moves(before, after)), least
     except AssignorError:
         return None, None
-
-
-def _churn_row(
-    record: MembershipRecord,
-    before: MembershipRecord | None,
-    kind: str,
-    incarnation: int,
-    owned: Owned | None,
-    context: Context,
-) -> ChurnRow:
-    had = {member.member_id for member in before.members} if before is not None else set()
-    have = {member.member_id for member in record.members}
-    queues = {(unit, n) for units in (owned or {}).values() for unit, numbers in units.items() for n in numbers}
-    return ChurnRow(
-        **columns_of(record, incarnation, context),
-        revision=1,
-        kind=kind,
-        protocol_type=PROTOCOL_TYPE,
-        strategy=record.protocol,
-        members=len(record.members),
-        partitions=len(queues),
-        joined=None if before is None else tuple(sorted(have - had)),
-        left=tuple(sorted(had - have)),
-    )
 
 
 _Value = TypeVar("_Value")

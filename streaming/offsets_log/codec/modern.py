@@ -1,4 +1,7 @@
-"""From the records of modern groups (types 3 to 23) to the core's inputs (`records/modern.py`)."""
+"""From the records of modern groups (types 3 to 23) to the core's inputs (`records/modern.py`).
+
+One function a kind of record, whichever type of group it is of: a field that its type lacks has its default.
+"""
 
 from __future__ import annotations
 
@@ -70,54 +73,32 @@ _Where = tuple[int, int, str, int]
 
 
 def _epoch(where: _Where, _: str, value: Any) -> GroupEpoch:
-    return GroupEpoch(*where, value.epoch, value.metadataHash)
+    validated = getattr(value, "validatedTopologyEpoch", -1)
+    configs = {config.key: config.value for config in getattr(value, "lastAssignmentConfigs", None) or ()}
+    return GroupEpoch(*where, value.epoch, value.metadataHash, -1, validated, configs)
 
 
-def _streams_epoch(where: _Where, _: str, value: Any) -> GroupEpoch:
-    configs = {config.key: config.value for config in value.lastAssignmentConfigs or ()}
-    return GroupEpoch(*where, value.epoch, value.metadataHash, -1, value.validatedTopologyEpoch, configs)
-
-
-def _consumer_member(where: _Where, member_id: str, value: Any) -> ModernMember:
-    classic = value.classicMemberMetadata
+def _member(where: _Where, member_id: str, value: Any) -> ModernMember:
+    classic, endpoint = getattr(value, "classicMemberMetadata", None), getattr(value, "userEndpoint", None)
     # An absent tag reads as an empty struct, as in Kafka; a member of the classic protocol supports some protocol.
     protocols = tuple([protocol.name for protocol in classic.supportedProtocols]) if classic is not None else ()
+    tags = getattr(value, "clientTags", None)
     return ModernMember(
         *where,
         member_id,
-        instance_id=value.instanceId,
+        instance_id=getattr(value, "instanceId", None),
         rack=value.rackId,
         client_id=value.clientId,
         client_host=value.clientHost,
-        topics=value.subscribedTopicNames,
+        topics=getattr(value, "subscribedTopicNames", ()),
         # Brokers have also written "" for none.
-        regex=value.subscribedTopicRegex or None,
-        rebalance_timeout=value.rebalanceTimeoutMs,
-        assignor=value.serverAssignor,
+        regex=getattr(value, "subscribedTopicRegex", None) or None,
+        rebalance_timeout=getattr(value, "rebalanceTimeoutMs", -1),
+        assignor=getattr(value, "serverAssignor", None),
         classic_protocols=protocols or None,
-    )
-
-
-def _share_member(where: _Where, member_id: str, value: Any) -> ModernMember:
-    return ModernMember(
-        *where, member_id, None, value.rackId, value.clientId, value.clientHost, value.subscribedTopicNames
-    )
-
-
-def _streams_member(where: _Where, member_id: str, value: Any) -> ModernMember:
-    endpoint = value.userEndpoint
-    return ModernMember(
-        *where,
-        member_id,
-        instance_id=value.instanceId,
-        rack=value.rackId,
-        client_id=value.clientId,
-        client_host=value.clientHost,
-        topics=(),
-        rebalance_timeout=value.rebalanceTimeoutMs,
-        process_id=value.processId,
-        topology_epoch=value.topologyEpoch,
-        client_tags={tag.key: tag.value for tag in value.clientTags},
+        process_id=getattr(value, "processId", None),
+        topology_epoch=getattr(value, "topologyEpoch", -1),
+        client_tags=None if tags is None else {tag.key: tag.value for tag in tags},
         endpoint=None if endpoint is None else (endpoint.host, endpoint.port),
     )
 
@@ -127,46 +108,26 @@ def _target_epoch(where: _Where, _: str, value: Any) -> TargetEpoch:
 
 
 def _target(where: _Where, member_id: str, value: Any) -> TargetAssignment:
-    return TargetAssignment(*where, member_id, _by_id(value.topicPartitions))
-
-
-def _streams_target(where: _Where, member_id: str, value: Any) -> TargetAssignment:
-    return TargetAssignment(
-        *where, member_id, _tasks(value.activeTasks), _tasks(value.standbyTasks), _tasks(value.warmupTasks)
-    )
+    return TargetAssignment(*where, member_id, *_owned(value, "topicPartitions", *_TASKS))
 
 
 def _current(where: _Where, member_id: str, value: Any) -> CurrentAssignment:
-    return CurrentAssignment(
-        *where,
-        member_id,
-        value.memberEpoch,
-        value.previousMemberEpoch,
-        value.state,
-        _by_id(value.assignedPartitions),
-        _by_id(value.partitionsPendingRevocation),
-    )
-
-
-def _share_current(where: _Where, member_id: str, value: Any) -> CurrentAssignment:
     epochs = value.memberEpoch, value.previousMemberEpoch
-    return CurrentAssignment(*where, member_id, *epochs, value.state, _by_id(value.assignedPartitions))
-
-
-def _streams_current(where: _Where, member_id: str, value: Any) -> CurrentAssignment:
+    owned, standby, warmup = _owned(value, "assignedPartitions", *_TASKS)
+    revoking = _owned(value, "partitionsPendingRevocation", *[f"{name}PendingRevocation" for name in _TASKS])
     return CurrentAssignment(
-        *where,
-        member_id,
-        value.memberEpoch,
-        value.previousMemberEpoch,
-        value.state,
-        _tasks(value.activeTasks),
-        _tasks(value.activeTasksPendingRevocation),
-        _tasks(value.standbyTasks),
-        _tasks(value.warmupTasks),
-        _tasks(value.standbyTasksPendingRevocation),
-        _tasks(value.warmupTasksPendingRevocation),
+        *where, member_id, *epochs, value.state, owned, revoking[0], standby, warmup, *revoking[1:]
     )
+
+
+_TASKS = "activeTasks", "standbyTasks", "warmupTasks"
+
+
+def _owned(value: Any, partitions: str, active: str, standby: str, warmup: str) -> tuple[IdPartitions, ...]:
+    """Partitions or active tasks, then standby and warm-up tasks, each as far as the type of group has them."""
+    listed = getattr(value, partitions, None)
+    first = _tasks(getattr(value, active, ())) if listed is None else _by_id(listed)
+    return first, _tasks(getattr(value, standby, ())), _tasks(getattr(value, warmup, ()))
 
 
 def _regex(where: _Where, regex: str, value: Any) -> ResolvedRegex:
@@ -227,22 +188,22 @@ def _checked(partitions: list[tuple[str, tuple[int, ...]]]) -> IdPartitions:
 _MADE: dict[int, Callable[[_Where, str, Any], ModernInput]] = {
     3: _epoch,
     4: _counts,
-    5: _consumer_member,
+    5: _member,
     6: _target_epoch,
     7: _target,
     8: _current,
     9: _counts,
-    10: _share_member,
+    10: _member,
     11: _epoch,
     12: _target_epoch,
     13: _target,
-    14: _share_current,
+    14: _current,
     15: _share_topics,
     16: _regex,
-    17: _streams_epoch,
-    19: _streams_member,
+    17: _epoch,
+    19: _member,
     20: _target_epoch,
-    21: _streams_target,
-    22: _streams_current,
+    21: _target,
+    22: _current,
     23: _topology,
 }

@@ -14,7 +14,7 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -75,6 +75,7 @@ _DECODED = 2
 _NAME_BYTES = 200
 
 
+@dataclass(slots=True, eq=False)
 class _Group:
     """The results for one watched group so far, except for its commits.
 
@@ -84,12 +85,9 @@ class _Group:
         open: Its partitions with a slot since the last membership record.
     """
 
-    __slots__ = ("items", "number", "open")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.items: list[GroupInput] = []
-        self.open: list[CommittedPartition] = []
+    number: int
+    items: list[GroupInput] = field(default_factory=list)
+    open: list[CommittedPartition] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

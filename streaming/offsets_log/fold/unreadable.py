@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streaming.offsets_log.codec.record_types import LogRecord
 from streaming.records import (
@@ -50,35 +50,29 @@ class Windows:
         return self.windows[bisect_right(self.positions, offset)]
 
 
+@dataclass(slots=True)
 class _Counted:
     """Counted records of one kind in one window."""
 
-    __slots__ = ("last_offset", "records", "sample")
-
-    def __init__(self, sample: QuarantinedRecord) -> None:
-        self.sample = sample
-        self.records = 0
-        self.last_offset = sample.offset
+    sample: QuarantinedRecord
+    records: int = 0
+    last_offset: int = -1
 
 
+@dataclass(slots=True)
 class _Kept:
     """The first undecodable records of one day; those from offset `end` on are counted."""
 
-    __slots__ = ("end", "records")
-
-    def __init__(self) -> None:
-        self.records: list[QuarantinedRecord] = []
-        self.end = _NO_END
+    records: list[QuarantinedRecord] = field(default_factory=list)
+    end: int = _NO_END
 
 
+@dataclass(slots=True)
 class _Kinds:
     """The first kinds of unknown records of one day, each with its first offset, which is below `end`."""
 
-    __slots__ = ("end", "first")
-
-    def __init__(self) -> None:
-        self.first: dict[str, int] = {}
-        self.end = _NO_END
+    first: dict[str, int] = field(default_factory=dict)
+    end: int = _NO_END
 
 
 class UnreadableRecords:
