@@ -29,7 +29,6 @@ from streaming.groups.boundaries import (
 from streaming.groups.classic.kind import CLASSIC
 from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.connect.kind import CONNECT_GROUPS
-from streaming.groups.consumer.kind import CONSUMER_GROUPS
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import move_starts, note_commits
 from streaming.groups.health.group_health import end_health, write_health
@@ -37,14 +36,12 @@ from streaming.groups.kind import Kind, Ownership
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag.rows import LagRound, end_partition, move_unread
 from streaming.groups.load.rates import void_topic
-from streaming.groups.modern.kind import modern_kind
+from streaming.groups.modern.kind import MODERN_GROUPS
 from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
 from streaming.groups.rows import MemberRow, Rows
 from streaming.groups.seen.take_in import process_seen
 from streaming.groups.share.deliveries import note_deliveries
-from streaming.groups.share.kind import SHARE_GROUPS
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
-from streaming.groups.streams.kind import STREAMS_GROUPS
 from streaming.records import (
     LOG,
     AnyObservation,
@@ -59,7 +56,7 @@ from streaming.times import DAY_MS, Shift, day_of, read_clock
 
 ROUNDS: Final[Mapping[type, tuple[Kind, ...]]] = {
     GroupObservation: (
-        modern_kind(CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS),
+        MODERN_GROUPS,
         CONNECT_GROUPS,
         CLASSIC,
     ),

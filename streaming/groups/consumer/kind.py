@@ -50,9 +50,16 @@ from streaming.groups.modern.group import (
     subscriptions_of,
 )
 from streaming.groups.modern.left_out import left_out
-from streaming.groups.modern.members import named, names_at, ownership_version, topic_names
 from streaming.groups.modern.recompute import PREFIX, group_asked, recompute_target, unknown_inputs
-from streaming.groups.modern.rules import TypeRules, before_target, group_of_target
+from streaming.groups.modern.rules import (
+    TypeRules,
+    before_target,
+    group_of_target,
+    named,
+    names_at,
+    ownership_version,
+    topic_names,
+)
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState, counts_from
 from streaming.groups.verdict_inputs import ServerInputs

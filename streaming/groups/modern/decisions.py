@@ -28,14 +28,12 @@ from streaming.groups.modern.group import (
 from streaming.groups.modern.members import (
     close_modern_members,
     columns_of,
-    named,
-    names_at,
-    topic_names,
     write_modern_members,
 )
 from streaming.groups.modern.pauses import Pauses
 from streaming.groups.modern.replay import replay
-from streaming.groups.modern.rules import RulesByType
+from streaming.groups.modern.rules import named, names_at, topic_names
+from streaming.groups.modern.types import TYPES
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, generations_between
@@ -79,9 +77,9 @@ def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> No
     state.modern.cost = None
 
 
-def follow(state: GroupState, item: ModernInput, context: Context, rules: RulesByType) -> None:
+def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     """Process a record of a modern group, and write the rows of a decision."""
-    modern, classic, of_type = state.modern, state.classic, rules[item.group_type]
+    modern, classic, of_type = state.modern, state.classic, TYPES[item.group_type]
     modern.unreadable.pop(row_of(item), None)
     # The upgrade of a classic group appends its tombstone and the new group's records at once. If there are other
     # records between them, the classic group had ended and this is another group of the same name.
@@ -111,9 +109,9 @@ def follow(state: GroupState, item: ModernInput, context: Context, rules: RulesB
         if classic.tombstoned is not None and not modern.upgraded:
             classic.current = None
     if isinstance(word, ModernDecision):
-        _decide(state, word, before, context, rules)
+        _decide(state, word, before, context)
     elif isinstance(word, Ended):
-        write_modern_members(state, context, rules)
+        write_modern_members(state, context)
         close_modern_members(state, word.record, word.record_time, context)
         was_empty = before is not None and before.members == {}
         # Nothing continues from an empty group: a classic group right after it is a new one.
@@ -129,7 +127,6 @@ def _decide(
     decision: ModernDecision,
     was: Before | None,
     context: Context,
-    rules: RulesByType,
 ) -> None:
     modern, before = state.modern, state.modern.epoch
     if modern.unreadable:
@@ -137,7 +134,7 @@ def _decide(
         decision = msgspec.structs.replace(decision, exact=exact, before=None, joined=None, left=None)
         if modern.group is not None:
             modern.group.before.members = None  # nor is it known what the next one changes
-    of_type = rules[decision.group_type]
+    of_type = TYPES[decision.group_type]
     moved = of_type.moves(decision)
     names = names_at(state, decision)
     upgraded = state.classic.current if modern.upgraded else None
@@ -172,7 +169,7 @@ def _decide(
     modern.waiting.append(decision)
     modern.unnamed += 1
     if modern.unnamed > WAITING_MAX:
-        write_modern_members(state, context, rules, most=1)
+        write_modern_members(state, context, most=1)
     del modern.waiting[:-WAITING_MAX]
 
 

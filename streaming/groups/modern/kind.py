@@ -6,10 +6,10 @@ its own rules (`rules.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Final, get_args
 
 import msgspec
 
@@ -21,11 +21,11 @@ from streaming.groups.modern.members import (
     as_it_is,
     close_modern_members,
     columns_of,
-    names_at,
     standing_modern_members,
     write_modern_members,
 )
-from streaming.groups.modern.rules import RulesByType, TypeRules
+from streaming.groups.modern.rules import TypeRules, names_at
+from streaming.groups.modern.types import TYPES
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
@@ -46,37 +46,35 @@ from streaming.groups.verdicts import (
 from streaming.records import CONSUMER, GroupObservation, ModernInput, UnreadableModern, each_of
 
 
-def write_modern_verdicts(
-    state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType
-) -> None:
+def write_modern_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Judge the decisions since the last round; the state must include this round's topics."""
     modern = state.modern
     if not modern.waiting:
         return  # as at almost every round
-    verdicts = write_verdicts(modern.waiting, _Modern(state, observation, context, rules), observation, context)
+    verdicts = write_verdicts(modern.waiting, _Modern(state, observation, context), observation, context)
     newest = modern.waiting[-1]
     modern.waiting = []
     if newest.incarnation != modern.incarnation:
         return  # that group has ended, and the present one has not decided yet
     modern.verdict = standing(verdicts) or modern.verdict
-    now = None if newest.exact else as_it_is(state, newest, rules)
+    now = None if newest.exact else as_it_is(state, newest)
     if now is not None and now.group_epoch == now.epoch:
         # No newer target is being written, so the current targets are the newest one and complete.
         newest = msgspec.structs.replace(now, exact=True)
     with of_record(0):
-        modern.balance = rules[newest.group_type].balance(newest, names_at(state, newest))
+        modern.balance = TYPES[newest.group_type].balance(newest, names_at(state, newest))
 
 
-def judge_modern_again(state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType) -> None:
+def judge_modern_again(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Judge the newest decision, if it is judged, once more: the settings say something else of the group now.
 
     Its verdict on the strategy that runs stays as it was. The target before it is no longer known.
     """
     modern = state.modern
-    now = as_it_is(state, modern.shown, rules) if modern.shown is not None else None
+    now = as_it_is(state, modern.shown) if modern.shown is not None else None
     if modern.verdict is None or modern.waiting or now is None:
         return
-    was, kind = modern.verdict, _Modern(state, observation, context, rules)
+    was, kind = modern.verdict, _Modern(state, observation, context)
     own = Verdict(was.verdict, was.reason, was.basis) if was.own is None else Verdict(was.own)
     judged, expected_by = kind.judged_of(now), partial(kind.expected_by, now, own)
     verdict = against_configured(own, observation.configured_strategy, judged.strategy, expected_by)
@@ -89,14 +87,13 @@ class _Modern:
     state: GroupState
     observation: GroupObservation
     context: Context
-    rules: RulesByType
 
     def judge(self, decision: ModernDecision, *, later_is_judged: bool) -> Verdict:  # noqa: ARG002  # none waits
         if decision.became_empty:
             return Verdict(NOT_APPLICABLE, "the group is empty")
         if self.state.modern.unreadable:
             return Verdict(UNVERIFIED, unreadable_since(self.state.modern.unreadable))
-        of_type = self.rules[decision.group_type]
+        of_type = TYPES[decision.group_type]
         broken = tuple(of_type.broken(self.state, decision))
         if broken:
             return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
@@ -109,12 +106,12 @@ class _Modern:
         return Judged(columns_of(decision, decision.incarnation, self.context), assignor_of(decision.assignors))
 
     def expected_by(self, decision: ModernDecision, verdict: Verdict, strategy: str) -> Expected | str:  # noqa: ARG002
-        return self.rules[decision.group_type].expected_by(self.state, strategy, decision, self.context)
+        return TYPES[decision.group_type].expected_by(self.state, strategy, decision, self.context)
 
     def what_if(self, decision: ModernDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
         if not self.context.config.what_if_max_size or verdict.verdict == NOT_APPLICABLE:
             return []
-        of_type = self.rules[decision.group_type]
+        of_type = TYPES[decision.group_type]
         return of_type.what_if(self.state, decision, judged, verdict, self.observation, self.context, crowded)
 
 
@@ -132,7 +129,7 @@ def was_met_empty(state: GroupState) -> bool:
     return group is not None and not group.members and group.epoch > (state.modern.epoch or -1)
 
 
-def modern_membership(state: GroupState, observation: GroupObservation, rules: RulesByType) -> Membership:
+def modern_membership(state: GroupState, observation: GroupObservation) -> Membership:
     """The membership of a consumer, share or streams group; only its verdict if no record of it was read."""
     modern, verdict = state.modern, modern_verdict(state, observation)
     group = modern.group
@@ -148,7 +145,7 @@ def modern_membership(state: GroupState, observation: GroupObservation, rules: R
     if decided is not None and decided.seen_assignor:
         assignors = (decided.seen_assignor,) if group.members else ()
     return Membership(
-        rules[group.group_type].state(group) if group.members else "Empty",
+        TYPES[group.group_type].state(group) if group.members else "Empty",
         verdict,
         protocol_type=observation.protocol_type,
         strategy=assignor_of(assignors),
@@ -178,42 +175,24 @@ def modern_verdict(state: GroupState, observation: GroupObservation) -> Standing
     return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group has been read yet", 0)
 
 
-def modern_kind(*types: TypeRules) -> Kind:
-    """Groups whose members' targets the broker computes, of these types."""
-    rules: RulesByType = {one.group_type: one for one in types}
+def _owners(state: GroupState) -> Ownership:
+    group = state.modern.group
+    if group is None or not group.members:
+        return Ownership()
+    return TYPES[group.group_type].owners(state, group)
 
-    def with_rules(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given: function(*given, rules)
 
-    def owners(state: GroupState) -> Ownership:
-        group = state.modern.group
-        if group is None or not group.members:
-            return Ownership()
-        return rules[group.group_type].owners(state, group)
+def _findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
+    group, found = state.modern.group, list[FindingAtRound]()
+    # Where compaction may have removed the end of a member, a target must show first who is still there.
+    if group is not None and group.members and group.exact:
+        found = _of_members(state, group, observation, context, TYPES[group.group_type])
+    return [*found, *unexplained(state.modern.verdict, state.clock.now)]
 
-    def findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
-        group, found = state.modern.group, list[FindingAtRound]()
-        # Where compaction may have removed the end of a member, a target must show first who is still there.
-        if group is not None and group.members and group.exact:
-            found = _of_members(state, group, observation, context, rules[group.group_type])
-        return [*found, *unexplained(state.modern.verdict, state.clock.now)]
 
-    def lag_rules(observation: GroupObservation) -> LagRules:
-        of_type = rules.get(observation.group_type or "")
-        return LagRules(empty_counts=of_type is not None and of_type.empty_counts)
-
-    return Kind(
-        records={**dict.fromkeys(get_args(ModernInput), with_rules(follow)), UnreadableModern: pass_over},
-        lives=lambda state: state.modern.lives,
-        write_verdicts=with_rules(_write_verdicts),
-        judge_again=with_rules(judge_modern_again),
-        owners=owners,
-        standing_members=with_rules(standing_modern_members),
-        membership=with_rules(modern_membership),
-        findings=findings,
-        end=with_rules(_end),
-        lag_rules=lag_rules,
-    )
+def _lag_rules(observation: GroupObservation) -> LagRules:
+    of_type = TYPES.get(observation.group_type or "")
+    return LagRules(empty_counts=of_type is not None and of_type.empty_counts)
 
 
 def _of_members(
@@ -231,14 +210,29 @@ def _of_members(
     return found
 
 
-def _write_verdicts(state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType) -> None:
-    write_modern_members(state, context, rules)
+def _write_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:
+    write_modern_members(state, context)
     if was_met_empty(state):
         close_modern_members(state, observation.log_position, observation.time, context)
-    write_modern_verdicts(state, observation, context, rules)
+    write_modern_verdicts(state, observation, context)
 
 
-def _end(state: GroupState, observation: GroupObservation, context: Context, rules: RulesByType) -> None:
-    write_modern_members(state, context, rules)
-    write_modern_verdicts(state, observation, context, rules)
+def _end(state: GroupState, observation: GroupObservation, context: Context) -> None:
+    write_modern_members(state, context)
+    write_modern_verdicts(state, observation, context)
     close_modern_members(state, observation.log_position, observation.time, context)
+
+
+MODERN_GROUPS: Final = Kind(
+    records={**dict.fromkeys(get_args(ModernInput), follow), UnreadableModern: pass_over},
+    lives=lambda state: state.modern.lives,
+    write_verdicts=_write_verdicts,
+    judge_again=judge_modern_again,
+    owners=_owners,
+    standing_members=standing_modern_members,
+    membership=modern_membership,
+    findings=_findings,
+    end=_end,
+    lag_rules=_lag_rules,
+)
+"""Groups whose members' targets the broker computes."""

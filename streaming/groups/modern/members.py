@@ -6,18 +6,19 @@ if that comes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.modern.group import ModernDecision, ModernGroup
-from streaming.groups.modern.rules import Names, RulesByType
+from streaming.groups.modern.group import ModernDecision
+from streaming.groups.modern.rules import Names, names_at, topic_names
+from streaming.groups.modern.types import TYPES
 from streaming.groups.rows import MemberRow, MemberTasks, TopicAssignment
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
-from streaming.records import IdPartitions, ModernMember, TopicPartitions, count_of
+from streaming.records import ModernMember, count_of
 
 
 def columns_of(decision: ModernDecision, incarnation: int, context: Context) -> dict[str, Any]:
@@ -27,33 +28,7 @@ def columns_of(decision: ModernDecision, incarnation: int, context: Context) -> 
     )
 
 
-def topic_names(state: GroupState) -> dict[str, str]:
-    """Topic names by id, as rounds have shown them."""
-    return {known.topic_id: topic for topic, known in state.topics.items() if known.topic_id is not None}
-
-
-def names_at(state: GroupState, decision: ModernDecision) -> dict[str, str]:
-    """Topic names by id for one decision, from rounds and, of share groups or up to Kafka 4.0, from its own records."""
-    return topic_names(state) | {i: name for i, name, _ in (decision.topics.topics if decision.topics else ())}
-
-
-def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict[str, TopicPartitions] | None:
-    """Targets by topic name; None if a topic's name is unknown."""
-    if any(topic_id not in names for target in targets.values() for topic_id, _ in target):
-        return None
-    return {
-        member: tuple([(names[topic_id], numbers) for topic_id, numbers in target])
-        for member, target in targets.items()
-    }
-
-
-def ownership_version(group: ModernGroup) -> tuple[int, int]:
-    """Numbers that change whenever a record changes who owns what."""
-    newest = max((current.record for current in group.currents.values()), default=-1)
-    return max(newest, *(member.record for member in group.members.values())), len(group.members)
-
-
-def write_modern_members(state: GroupState, context: Context, rules: RulesByType, most: int = WAITING_MAX) -> None:
+def write_modern_members(state: GroupState, context: Context, most: int = WAITING_MAX) -> None:
     """Write the member rows of the oldest decisions that have none, with the topic names that rounds have shown.
 
     Also writes rows for static members that have come back under another id: if the subscription is the same, the
@@ -66,22 +41,22 @@ def write_modern_members(state: GroupState, context: Context, rules: RulesByType
         decision: ModernDecision | None = told
         if not told.exact:
             # Where compaction left only a part of a decision, the next one shows its members.
-            decision = as_it_is(state, told, rules) if told is modern.waiting[-1] and state.members_known else None
+            decision = as_it_is(state, told) if told is modern.waiting[-1] and state.members_known else None
         if decision is None:
             continue
         known = names_at(state, decision)
-        rows = [_open_row(state, member, decision, known, context, rules) for member in decision.members]
+        rows = [_open_row(state, member, decision, known, context) for member in decision.members]
         context.rows.change_members(_last_rows(state, context), rows, decision.record, decision.record_time)
         # Only what closing rows need.
         modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None, tasks=None)
-    _write_returned(state, context, rules)
+    _write_returned(state, context)
 
 
-def _write_returned(state: GroupState, context: Context, rules: RulesByType) -> None:
+def _write_returned(state: GroupState, context: Context) -> None:
     last, modern = state.modern.shown, state.modern.group
     if last is None or modern is None or modern.epoch != last.epoch or not state.members_known:
         return  # the new epoch's decision will show the members
-    now, of_type = modern.members, rules[modern.group_type]
+    now, of_type = modern.members, TYPES[modern.group_type]
     come = {member.instance_id: member for member in now.values() if member.instance_id is not None}
     members = list(last.members)
     for at, member in enumerate(last.members):
@@ -95,7 +70,7 @@ def _write_returned(state: GroupState, context: Context, rules: RulesByType) -> 
             record_time=new.record_time,
             targets={new.member_id: target.partitions} if target is not None else {},
         )
-        row = _open_row(state, new, told, topic_names(state), context, rules)
+        row = _open_row(state, new, told, topic_names(state), context)
         context.rows.change_members([_member_row(state, member, last, context)], [row], new.record, new.record_time)
         members[at] = new
     if members != list(last.members):
@@ -103,7 +78,7 @@ def _write_returned(state: GroupState, context: Context, rules: RulesByType) -> 
         state.modern.shown = msgspec.structs.replace(shown, members=tuple(members), tasks=None)
 
 
-def as_it_is(state: GroupState, decision: ModernDecision, rules: RulesByType) -> ModernDecision | None:
+def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | None:
     """The decision with the current members and targets, for one whose records are not all there any more.
 
     None if the group has ended since, or has no members left.
@@ -112,7 +87,7 @@ def as_it_is(state: GroupState, decision: ModernDecision, rules: RulesByType) ->
     if group is None or decision.became_empty or not group.members:
         return None
     return msgspec.structs.replace(
-        rules[group.group_type].subscribing(decision, group),
+        TYPES[group.group_type].subscribing(decision, group),
         group_epoch=group.epoch,
         members=tuple(group.members.values()),
         undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
@@ -120,18 +95,18 @@ def as_it_is(state: GroupState, decision: ModernDecision, rules: RulesByType) ->
     )
 
 
-def standing_modern_members(state: GroupState, context: Context, rules: RulesByType) -> list[MemberRow]:
+def standing_modern_members(state: GroupState, context: Context) -> list[MemberRow]:
     """The rows of those who are members, with their targets and the topic names as they are known now."""
     last, group = state.modern.shown, state.modern.group
     if last is None or group is None:
         return []
     told = msgspec.structs.replace(
-        rules[group.group_type].subscribing(last, group),
+        TYPES[group.group_type].subscribing(last, group),
         targets={name: target.partitions for name, target in group.targets.items()},
         topics=group.topics,
     )
     return [
-        _open_row(state, member, told, names_at(state, told), context, rules)
+        _open_row(state, member, told, names_at(state, told), context)
         for member in last.members
         if member.member_id in group.members
     ]
@@ -157,12 +132,11 @@ def _open_row(
     decision: ModernDecision,
     names: Names,
     context: Context,
-    rules: RulesByType,
 ) -> MemberRow:
     target = decision.targets.get(member.member_id)
     shown: Sequence[TopicAssignment] | str = "no record of its target assignment has been read"
     if target is not None:
-        shown = rules[decision.group_type].named_target(state, decision, target, names)
+        shown = TYPES[decision.group_type].named_target(state, decision, target, names)
     count = None if target is None else count_of(target)
     if isinstance(shown, str):
         row = _member_row(state, member, decision, context, None, count, shown)

@@ -30,7 +30,7 @@ from streaming.groups.modern.group import STABLE, ModernDecision, ModernGroup, s
 from streaming.groups.rows import DriftedPartition, TopicAssignment, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Expected, Judged, Verdict
-from streaming.records import GroupObservation, IdPartitions, count_of, counts_in
+from streaming.records import GroupObservation, IdPartitions, TopicPartitions, count_of, counts_in
 
 
 def group_of_target(decision: ModernDecision, names: Mapping[str, str]) -> Group | None:
@@ -127,6 +127,32 @@ def _by_id(
     return result
 
 
+def topic_names(state: GroupState) -> dict[str, str]:
+    """Topic names by id, as rounds have shown them."""
+    return {known.topic_id: topic for topic, known in state.topics.items() if known.topic_id is not None}
+
+
+def names_at(state: GroupState, decision: ModernDecision) -> dict[str, str]:
+    """Topic names by id for one decision, from rounds and, of share groups or up to Kafka 4.0, from its own records."""
+    return topic_names(state) | {i: name for i, name, _ in (decision.topics.topics if decision.topics else ())}
+
+
+def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict[str, TopicPartitions] | None:
+    """Targets by topic name; None if a topic's name is unknown."""
+    if any(topic_id not in names for target in targets.values() for topic_id, _ in target):
+        return None
+    return {
+        member: tuple([(names[topic_id], numbers) for topic_id, numbers in target])
+        for member, target in targets.items()
+    }
+
+
+def ownership_version(group: ModernGroup) -> tuple[int, int]:
+    """Numbers that change whenever a record changes who owns what."""
+    newest = max((current.record for current in group.currents.values()), default=-1)
+    return max(newest, *(member.record for member in group.members.values())), len(group.members)
+
+
 Names = Mapping[str, str]
 """Topic names by topic id, as far as they are known."""
 
@@ -190,6 +216,3 @@ class TypeRules:
     subscribing: Callable[[ModernDecision, ModernGroup], ModernDecision] = subscribing
     rebalance_protocol: str | None = None
     empty_counts: bool = False
-
-
-RulesByType = Mapping[str, TypeRules]

@@ -22,13 +22,11 @@ import msgspec
 
 from streaming.groups.boundaries import fold, take_in_commits
 from streaming.groups.classic import churn
-from streaming.groups.consumer.kind import CONSUMER_GROUPS
 from streaming.groups.context import Context
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.group import ModernGroup
-from streaming.groups.share.kind import SHARE_GROUPS
+from streaming.groups.modern.types import TYPES
 from streaming.groups.state import GroupState, SeenState
-from streaming.groups.streams.kind import STREAMS_GROUPS
 from streaming.records import (
     CONSUMER,
     CONSUMER_EPOCH_TYPE,
@@ -61,8 +59,6 @@ from streaming.records import (
 
 _MEMBER, _TARGET, _CURRENT = 5, 7, 8
 """Key types of a member's metadata, target and current assignment: of consumer groups, and as good for the others."""
-
-_RULES = {of.group_type: of for of in (CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS)}
 
 _Where = tuple[int, int, str, int]
 
@@ -159,7 +155,7 @@ def _current(where: _Where, member: SeenMember, target: TargetAssignment) -> Cur
     tasks = member.tasks or _NO_TASKS
     has, wanted = (member.owned, tasks.standby, tasks.warmup), (target.partitions, target.standby, target.warmup)
     has_target = all(set(each_of(one)) == set(each_of(other)) for one, other in zip(has, wanted, strict=True))
-    stable = _RULES[where[2]].stable
+    stable = TYPES[where[2]].stable
     return CurrentAssignment(
         *where,
         member.member_id,
@@ -256,7 +252,7 @@ def _process_membership(state: GroupState, observation: GroupObservation, seen: 
     until = max(observation.time, observation.closed)
     # Where the clock was ahead at the look before, nobody knows when that was by the present clock.
     context.made = (after if 0 <= after <= until else None, until)
-    if observation.group_type in _RULES:
+    if observation.group_type in TYPES:
         _process_modern(state, kept, observation, seen.modern, context)
     elif observation.group_type in {None, "classic"}:
         _process_classic(state, kept, observation, seen.classic, context)
@@ -339,7 +335,7 @@ def _process_modern(
         group, kept.empty = None, False
     if told is None or not is_settled(told, group_type):
         for topics in _topics(group, observation, _where(observation, group_type)) if group is not None else ():
-            modern.follow(state, topics, context, _RULES)
+            modern.follow(state, topics, context)
         return
     live = state.live_record()
     if live is not None:
@@ -353,14 +349,14 @@ def _process_modern(
         return
     modern.meet(state, group_type, born=kept.empty)
     for item in records_of(state.modern.group, told, observation, group_type):
-        modern.follow(state, item, context, _RULES)
+        modern.follow(state, item, context)
     kept.empty = not told.members
 
 
 def _end_modern(state: GroupState, observation: GroupObservation, context: Context, before: int) -> None:
     group_type = state.modern.group.group_type if state.modern.group is not None else CONSUMER
     end = Removed(observation.round - before, observation.time, group_type, -1, CONSUMER_EPOCH_TYPE)
-    modern.follow(state, end, context, _RULES)
+    modern.follow(state, end, context)
 
 
 def _windows_of(state: GroupState, observation: GroupObservation, seen: SeenCommits) -> Iterator[list[CommitWindow]]:
