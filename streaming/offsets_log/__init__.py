@@ -7,15 +7,6 @@ in `Compactor.unreadable`), never an exception.
 from __future__ import annotations
 
 from streaming.offsets_log.codec.decode_json import decode_line
-from streaming.offsets_log.codec.keys import (
-    DecodedRecord,
-    GroupKey,
-    OffsetKey,
-    OtherKey,
-    UnknownKey,
-    decode_key,
-    decode_record,
-)
 from streaming.offsets_log.codec.layouts import record_schemas
 from streaming.offsets_log.codec.membership import (
     MemberAssignment,
@@ -31,9 +22,16 @@ from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, LeaderEpochs, RecordColumns, rows_at
 from streaming.offsets_log.codec.record_types import (
     RECORD_TYPES,
+    DecodedRecord,
+    GroupKey,
     LogRecord,
+    OffsetKey,
+    OtherKey,
     Rejected,
+    UnknownKey,
     UnknownVersion,
+    decode_key,
+    decode_record,
     decode_record_value,
 )
 from streaming.offsets_log.codec.wire import printed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streaming.offsets_log import CompactedStretches, Compactor, LeaderEpochs, OffsetKey, StretchEnd
-from streaming.offsets_log.codec.keys import offset_commit_key
+from streaming.offsets_log.codec.record_types import offset_commit_key
 from streaming.records import Compacted, GroupEpoch, MembershipRecord, TargetEpoch
 from tests.offsets_log.compacting import columns
 from tests.offsets_log.one_by_one import Record

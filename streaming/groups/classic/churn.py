@@ -34,6 +34,7 @@ from streaming.groups.classic.membership import (
     group_for_assignors,
     is_connect,
     is_consumer,
+    is_streams,
     owners_in,
     owners_of,
     undecodable,
@@ -41,7 +42,6 @@ from streaming.groups.classic.membership import (
     write_members,
 )
 from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
-from streaming.groups.classic.stream_tasks import is_streams
 from streaming.groups.classic.what_if import by_member, most_partitions
 from streaming.groups.context import NEWEST, Context, of_record
 from streaming.groups.health.activity import count_rebalance

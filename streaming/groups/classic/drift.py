@@ -43,12 +43,14 @@ from streaming.groups.classic.membership import (
     columns_of,
     is_connect,
     is_consumer,
+    is_streams,
     subscription_of,
+    torn_tasks,
     undecodable,
+    why_not_judged,
 )
 from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.state import ClassicDecision
-from streaming.groups.classic.stream_tasks import is_streams, torn_tasks, why_not_judged
 from streaming.groups.classic.what_if import assigned, classic_what_if_rows, result_of
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.rows import DriftedPartition, WhatIfRow

@@ -14,13 +14,14 @@ from streaming.groups.classic.drift import judge_again, write_classic_verdicts
 from streaming.groups.classic.membership import (
     close_members,
     counts_of,
+    idle_threads,
+    is_streams,
     leader_counts,
     owners_in,
     standing_members,
     wanted_topics,
 )
 from streaming.groups.classic.state import Transfer
-from streaming.groups.classic.stream_tasks import idle_threads, is_streams
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import idle_members
 from streaming.groups.kind import (

@@ -30,9 +30,15 @@ from assignors import (
 )
 from assignors.measures import bounds_of, informed, settled
 from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
-from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
+from streaming.groups.classic.membership import (
+    Owners,
+    is_consumer,
+    is_streams,
+    leader_counts,
+    subscription_of,
+    undecodable,
+)
 from streaming.groups.classic.state import ClassicDecision, Owned
-from streaming.groups.classic.stream_tasks import is_streams
 from streaming.groups.context import GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
 from streaming.groups.rows import WhatIfRow

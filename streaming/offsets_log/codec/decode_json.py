@@ -6,7 +6,7 @@
 
 The fields are those that Kafka's generated `...JsonConverter` classes print for the value's version (`interpreter.py`).
 In group metadata with protocol type "consumer", subscriptions and assignments become objects where they decode. A
-record in Redpanda's layout (`record_types.py`, `keys.py`) has `"dialect": "redpanda"` besides.
+record in Redpanda's layout (`record_types.py`) has `"dialect": "redpanda"` besides.
 """
 
 from __future__ import annotations
@@ -15,15 +15,6 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from streaming.offsets_log.codec.keys import (
-    GROUP_METADATA,
-    GroupKey,
-    OffsetKey,
-    OtherKey,
-    UnknownKey,
-    decode_key,
-    wrapped_key,
-)
 from streaming.offsets_log.codec.membership import (
     MemberAssignment,
     MemberSubscription,
@@ -31,11 +22,18 @@ from streaming.offsets_log.codec.membership import (
     decode_subscription,
 )
 from streaming.offsets_log.codec.record_types import (
+    GROUP_METADATA,
     RECORD_TYPES,
+    GroupKey,
+    OffsetKey,
+    OtherKey,
     RecordValue,
     Rejected,
+    UnknownKey,
     UnknownVersion,
+    decode_key,
     decode_record_value,
+    wrapped_key,
 )
 from streaming.records import TopicPartitions
 

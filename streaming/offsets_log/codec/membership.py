@@ -28,8 +28,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from streaming.offsets_log.codec.connect import decode_worker_assignment, decode_worker_state, unique_units
-from streaming.offsets_log.codec.keys import GROUP_METADATA
-from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
+from streaming.offsets_log.codec.record_types import GROUP_METADATA, Rejected, UnknownVersion, decode_record_value
 from streaming.offsets_log.codec.stream_thread import stream_thread
 from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
 from streaming.records import (

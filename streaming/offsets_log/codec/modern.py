@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from streaming.offsets_log.codec.keys import OtherKey
-from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
+from streaming.offsets_log.codec.record_types import OtherKey, Rejected, UnknownVersion, decode_record_value
 from streaming.offsets_log.codec.wire import Allowance, MalformedError, text_of
 from streaming.records import (
     CONSUMER,

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from streaming.offsets_log.codec.keys import OFFSET_COMMIT
 from streaming.offsets_log.codec.record_columns import Bytes, Ints, rows_at
-from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
+from streaming.offsets_log.codec.record_types import OFFSET_COMMIT, Rejected, UnknownVersion, decode_record_value
 
 # The first 16 bytes hold everything that the fold needs of a commit, whatever its version; metadata's size is at 10 up
 # to v2, at 14 from v3 (one byte in v4).

@@ -19,23 +19,25 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from streaming.offsets_log.codec.keys import (
-    OFFSET_COMMIT_HEAD,
-    GroupKey,
-    Key,
-    OffsetKey,
-    OtherKey,
-    UnknownKey,
-    decode_key,
-    offset_commit_key,
-    offset_commit_parts,
-)
 from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import LeaderEpochs, RecordColumns, columns_of
-from streaming.offsets_log.codec.record_types import LogRecord, Rejected, UnknownVersion
+from streaming.offsets_log.codec.record_types import (
+    OFFSET_COMMIT_HEAD,
+    GroupKey,
+    Key,
+    LogRecord,
+    OffsetKey,
+    OtherKey,
+    Rejected,
+    UnknownKey,
+    UnknownVersion,
+    decode_key,
+    offset_commit_key,
+    offset_commit_parts,
+)
 from streaming.offsets_log.codec.wire import Allowance
 from streaming.offsets_log.fold.commits import DROPPED, UNKNOWN, CommitFold, CommitSlots, CommittedPartition
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
@@ -273,7 +275,7 @@ class Compactor:
             return committed
         decoded = decode_key(key)
         if isinstance(decoded, OffsetKey):
-            # Of the legacy type, whose values have a layout of type 1's, or wrapped by Redpanda (`keys.wrapped_key`).
+            # Of the legacy type, whose values have a layout of type 1's, or wrapped by Redpanda (`wrapped_key`).
             modern = offset_commit_key(decoded)
             return self._commit_slots.committed(modern) or self._new_committed(modern) or decoded
         return decoded

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.offsets_log import GroupKey, OffsetKey, OtherKey, Rejected, UnknownKey, decode_key
-from streaming.offsets_log.codec.keys import offset_commit_key, offset_commit_parts
 from streaming.offsets_log.codec.offset_commit import CommitColumns, decode_offset_commits
+from streaming.offsets_log.codec.record_types import offset_commit_key, offset_commit_parts
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 from tests.offsets_log.compacting import columns, numbered
 from tests.offsets_log.written import compact, group_key, offset_key, offset_value, other_key
