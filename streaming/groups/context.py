@@ -18,7 +18,7 @@ from typing import Any, Final
 from assignors import BadStrategy, CustomStrategies, CustomStrategy, at_most, custom_strategies
 from assignors.rocketmq import MessageQueue
 from streaming.exceptions import SetupError
-from streaming.groups.rows import Rows, partition_column
+from streaming.groups.rows import Rows, known
 from streaming.records import LOG, GroupObservation
 from streaming.times import day_of
 
@@ -143,7 +143,7 @@ class Context:
             "group_id": self.group,
             "decision": decision,
             "source": self.source,
-            "log_partition": partition_column(log_partition),
+            "log_partition": known(log_partition),
             "record_time": record_time,
             "event_date": day_of(record_time),
             "incarnation": incarnation,

@@ -509,11 +509,11 @@ def encode_rows(rows: Rows) -> bytes:
     return _ENCODER.encode(rows)
 
 
-def partition_column(log_partition: int) -> int | None:
-    """The column `log_partition`: NULL for -1, which in records and observations means unknown."""
-    if log_partition < 0:
+def known(number: int) -> int | None:
+    """A number as a column: NULL for -1, which in records, observations and the state means unknown."""
+    if number < 0:
         return None
-    return log_partition
+    return number
 
 
 # Neither topics nor brokers can have it in their names.

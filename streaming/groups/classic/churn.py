@@ -45,7 +45,7 @@ from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.classic.what_if import by_member, most_partitions
 from streaming.groups.context import NEWEST, Context, of_record
 from streaming.groups.health.activity import count_rebalance
-from streaming.groups.rows import ChurnRow, ReplacedMember
+from streaming.groups.rows import ChurnRow, ReplacedMember, known
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
 from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone, each_of, worker_of
@@ -161,7 +161,7 @@ def _churn_row(state: GroupState, record: MembershipRecord, past: Past, change: 
         partitions_moved=change.moves,
         partitions_moved_optimal=change.optimal,
         partitions_pending_handover=len(change.pending),
-        join_completed_time=record.state_time if record.state_time >= 0 else None,
+        join_completed_time=known(record.state_time),
         causes=classic_causes(record, past, change, joined, departures(state, past, record, left)),
         rebalance_protocol=rebalance_protocol(record) if is_rebalance else None,
         partitions_stopped_unmoved=stopped_unmoved(record, change.was, change.after, returned)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
 from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Ownership, Owning, idle_finding
-from streaming.groups.rows import DriftedPartition, MemberRow, TopicAssignment, split
+from streaming.groups.rows import DriftedPartition, MemberRow, TopicAssignment, known, split
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import MISPLACED
 from streaming.records import (
@@ -333,8 +333,8 @@ def _member_row(member: Member, record: MembershipRecord, incarnation: int, cont
         partition_count=None if assigned is None else count_of(assigned),
         partitions=None if assigned is None else tuple(_assigned(unit, numbers) for unit, numbers in assigned),
         undecodable=member.undecodable,
-        session_timeout_ms=member.session_timeout if member.session_timeout >= 0 else None,
-        rebalance_timeout_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else None,
+        session_timeout_ms=known(member.session_timeout),
+        rebalance_timeout_ms=known(member.rebalance_timeout),
     )
 
 

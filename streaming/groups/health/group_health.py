@@ -16,9 +16,9 @@ from streaming.groups.kind import FindingAtRound, Kind, Membership, Ownership
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
-from streaming.groups.lag.totals import Totals
+from streaming.groups.lag.totals import End, Totals
 from streaming.groups.load.balance import end_member_load, weigh_again, write_member_load
-from streaming.groups.rows import MOST, Finding, GroupHealthRow, for_people, partition_column
+from streaming.groups.rows import MOST, Finding, GroupHealthRow, for_people, known
 from streaming.groups.share.deliveries import findings_of_deliveries
 from streaming.groups.state import GroupState, LoadState
 from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
@@ -39,7 +39,6 @@ def write_health(
     # behind by what has come since the round before, always something else. When data is lost is such a time, too; the
     # reason why that is not known is no change by itself. Rates change at each end of a window, which is as long as a
     # row's time to be repeated.
-    last = totals.loss.last
     says = msgspec.msgpack.encode(
         msgspec.structs.replace(
             row,
@@ -50,7 +49,7 @@ def write_health(
             time_behind_seconds_min=None if totals.keeps_up else totals.unread_max,
             time_behind_seconds_max=None if totals.keeps_up else totals.unread_min,
             loses_data_in_seconds_min=None if row.loses_data_in_seconds_min is None else totals.loss.not_before,
-            loses_data_in_seconds_max=None if row.loses_data_topic is None or last is None else last.end,
+            loses_data_in_seconds_max=None if row.loses_data_topic is None else totals.loss.last.end,
             loses_data_reason=None,
             produced_per_second=None,
             consumed_per_second=None,
@@ -72,7 +71,7 @@ def end_health(state: GroupState, observation: GroupObservation, context: Contex
     """Write the closing row of a group that is no longer listed by the brokers, or no longer watched."""
     word = "Gone" if observation.gone is None else observation.gone.capitalize()
     reason = "the group is gone" if observation.gone != "filtered" else "the group is no longer watched"
-    verdict = StandingVerdict(NOT_APPLICABLE, reason, 0)
+    verdict = StandingVerdict(NOT_APPLICABLE, reason)
     ended = Membership(word, verdict, protocol_type=observation.protocol_type)
     context.rows.group_health.append(_health_row(state, observation, context, ended, Totals(), (), ended=True))
     if state.load is not None:
@@ -85,7 +84,7 @@ def _too_large(state: GroupState, observation: GroupObservation) -> Membership |
         return None
     untold = state.seen.untold
     reason = f"its membership is too large to be asked for in rounds: {untold:,} members"
-    verdict = StandingVerdict(UNVERIFIED, reason, 0)
+    verdict = StandingVerdict(UNVERIFIED, reason)
     return Membership("Unknown", verdict, protocol_type=observation.protocol_type, members=untold)
 
 
@@ -103,7 +102,7 @@ def _health_row(
     told = None if ended else observation.state
     loss = totals.loss
     in_danger = totals.total is not None and not totals.keeps_up
-    last = loss.last if in_danger else None
+    last = loss.last if in_danger else End()
     load = state.load if state.load is not None and not ended else LoadState(-1, -1)
     optimal_min, optimal_max = load.imbalance_optimal or (None, None)
     behind_topic, behind_partition = totals.unread_partition or (None, None)
@@ -111,7 +110,7 @@ def _health_row(
     return GroupHealthRow(
         **context.of_a_round(observation),
         cluster_id=observation.cluster_id,
-        log_partition=partition_column(observation.log_partition),
+        log_partition=known(observation.log_partition),
         ended=ended,
         state=told if told is not None else membership.state,
         group_type=observation.group_type,
@@ -147,11 +146,11 @@ def _health_row(
         loses_data_in_seconds_min=_seconds_until(loss.not_before, state.clock.now)
         if in_danger and loss.open_reason is None
         else None,
-        loses_data_in_seconds_max=_seconds_until(last.end, state.clock.now) if last is not None else None,
+        loses_data_in_seconds_max=_seconds_until(last.end, state.clock.now),
         loses_data_reason=loss.reason(lag_known=totals.total is not None, keeps_up=totals.keeps_up),
-        loses_data_topic=for_people(last.topic) if last is not None else None,
-        loses_data_partition=last.partition if last is not None else None,
-        loses_data_retention_seconds=last.retention_ms / 1000 if last is not None else None,
+        loses_data_topic=last.topic,
+        loses_data_partition=last.partition,
+        loses_data_retention_seconds=last.retention_seconds,
         loses_data_by=loss.by if in_danger else None,
         produced_per_second=load.produced_per_second,
         consumed_per_second=load.consumed_per_second,

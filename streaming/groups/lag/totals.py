@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 from streaming.groups.lag.offset_events import OffsetEvents
 from streaming.groups.lag.oldest_unread import LAG_UNKNOWN, UNCERTAIN_TIME, Unread
 from streaming.groups.lag.partitions import RANKS, LagStatus, Measured
+from streaming.groups.rows import for_people
 from streaming.records import TopicRetention
 
 KEEPS_UP: Final = "keeps_up"
@@ -44,19 +45,19 @@ _UNLIMITED_MS: Final = 100 * 366 * 86_400_000
 
 
 class End(NamedTuple):
-    """The end of the retention of one partition's oldest unread record.
+    """The end of the retention of one partition's oldest unread record; all None where no end is known.
 
     Attributes:
         end: Time at which it has certainly come, ms.
-        topic: Topic.
+        topic: Topic, as people read it.
         partition: Partition.
-        retention_ms: `retention.ms` of the topic.
+        retention_seconds: `retention.ms` of the topic, in seconds.
     """
 
-    end: int
-    topic: str
-    partition: int
-    retention_ms: int
+    end: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    retention_seconds: float | None = None
 
 
 @dataclass(slots=True)
@@ -67,14 +68,14 @@ class DataLoss:
         not_before: Until then nothing is deleted, ms; None while no partition is in question. Means nothing if
             `open_reason` is set.
         open_reason: Why it is not known for all partitions; None if it is.
-        last: The first partition whose record may then be deleted at any time; None if that is known for none.
+        last: The first partition whose record may then be deleted at any time, if that is known for any.
         by: Whether timestamps are of the brokers (`APPEND_TIME`) or, in any of the topics, of producers
             (`CREATE_TIME`); None while no partition is in question.
     """
 
     not_before: int | None = None
     open_reason: str | None = None
-    last: End | None = None
+    last: End = field(default_factory=End)
     by: str | None = None
 
     def add(self, topic: str, partition: int, unread: Unread, kept: TopicRetention | None) -> None:
@@ -95,8 +96,8 @@ class DataLoss:
             self.not_before = end if self.not_before is None else min(self.not_before, end)
         if by_time and unread.time_max is not None:
             end = unread.time_max + kept.ms
-            if self.last is None or end < self.last.end:
-                self.last = End(end, topic, partition, kept.ms)
+            if self.last.end is None or end < self.last.end:
+                self.last = End(end, for_people(topic), partition, kept.ms / 1000)
 
     def reason(self, *, lag_known: bool, keeps_up: bool) -> str | None:
         """Why a bound is NULL; None if both are known."""
@@ -108,7 +109,7 @@ class DataLoss:
             return self.open_reason
         if self.not_before is None:
             return NO_RETENTION
-        if self.last is None:
+        if self.last.end is None:
             return UNCERTAIN_TIME
         return None
 

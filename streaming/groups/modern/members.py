@@ -15,7 +15,7 @@ from streaming.groups.context import Context
 from streaming.groups.modern.group import ModernDecision
 from streaming.groups.modern.rules import Names, names_at, topic_names
 from streaming.groups.modern.types import TYPES
-from streaming.groups.rows import MemberRow, MemberTasks, TopicAssignment
+from streaming.groups.rows import MemberRow, MemberTasks, TopicAssignment, known
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX
 from streaming.records import ModernMember, count_of
@@ -187,5 +187,5 @@ def _member_row(
         partitions=partitions,
         undecodable=reason,
         session_timeout_ms=None,
-        rebalance_timeout_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else None,
+        rebalance_timeout_ms=known(member.rebalance_timeout),
     )
