@@ -33,8 +33,9 @@ from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import move_starts, note_commits
 from streaming.groups.health.group_health import end_health, write_health
 from streaming.groups.kind import Kind, Ownership
-from streaming.groups.lag import offset_events, oldest_unread
+from streaming.groups.lag import oldest_unread
 from streaming.groups.lag.rows import LagRound, end_partition, move_unread
+from streaming.groups.lag.totals import note_recreation, was_recreated
 from streaming.groups.load.rates import void_topic
 from streaming.groups.modern.kind import MODERN_GROUPS
 from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
@@ -237,8 +238,8 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             for partition in state.partitions.get(seen.topic, {}).values():
                 partition.forget_rounds()
                 oldest_unread.forget(partition)
-        if offset_events.was_recreated(known, seen):
-            offset_events.note_recreation(known, state.partitions.get(seen.topic, {}).values(), now)
+        if was_recreated(known, seen):
+            note_recreation(known, state.partitions.get(seen.topic, {}).values(), now)
         known.topic_id = seen.topic_id or known.topic_id
         if newest.count == count:
             newest.last = now

@@ -173,7 +173,7 @@ class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         topic_id: Topic id as Kafka prints it; None when unknown.
         renewed: Time of the last round with another topic id or fewer partitions than the round before, ms; -1 if
             none.
-        recreated: Time of the last round that showed a new topic under the name (`offset_events.was_recreated`), ms;
+        recreated: Time of the last round that showed a new topic under the name (`lag.totals.was_recreated`), ms;
             -1 if none.
         count_before: Partition count of the topic it replaced; 0 when unknown.
         racks: Racks of the replicas, oldest first; empty until a round shows them.

@@ -19,8 +19,8 @@ from assignors import from_topics, same
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
 from assignors.jsonl import write_server_line
 from streaming.groups.modern.group import ModernDecision, ModernGroup
-from streaming.groups.modern.recompute import in_every_order
 from streaming.groups.modern.replay import replay
+from streaming.groups.modern.rules import in_every_order
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
 from tests.real_groups.followed import until
 

@@ -50,15 +50,18 @@ from streaming.groups.modern.group import (
     subscriptions_of,
 )
 from streaming.groups.modern.left_out import left_out
-from streaming.groups.modern.recompute import PREFIX, group_asked, recompute_target, unknown_inputs
 from streaming.groups.modern.rules import (
+    PREFIX,
     TypeRules,
     before_target,
+    group_asked,
     group_of_target,
     named,
     names_at,
     ownership_version,
+    recompute_target,
     topic_names,
+    unknown_inputs,
 )
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState, counts_from

@@ -15,8 +15,7 @@ from streaming.groups.health.activity import never_committed, storm
 from streaming.groups.kind import FindingAtRound, Kind, Membership, Ownership
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
-from streaming.groups.lag.offset_events import findings_of_offsets
-from streaming.groups.lag.totals import End, Totals
+from streaming.groups.lag.totals import End, Totals, findings_of_offsets
 from streaming.groups.load.balance import end_member_load, weigh_again, write_member_load
 from streaming.groups.rows import MOST, Finding, GroupHealthRow, for_people, known
 from streaming.groups.share.deliveries import findings_of_deliveries

@@ -176,7 +176,7 @@ def measure(
     """Measure one partition at a round.
 
     Args:
-        state: The partition with all commits below the round's position, after `offset_events.settle`.
+        state: The partition with all commits below the round's position, after `totals.settle`.
         partition: Its number.
         topic: The topic in the round; None if the round did not show it.
         offsets: The topic's offsets, unpacked.

@@ -6,11 +6,11 @@ from array import array
 
 from streaming.groups.context import Context
 from streaming.groups.kind import LagRules, Ownership, OwningMember
-from streaming.groups.lag import offset_events, oldest_unread
+from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.oldest_unread import Unread
 from streaming.groups.lag.state import MARKER, PartitionState
-from streaming.groups.lag.totals import Totals
+from streaming.groups.lag.totals import TELLING, Totals, settle
 from streaming.groups.load.rates import end_window, is_doubtful, rates_of, void
 from streaming.groups.rows import split
 from streaming.groups.share.deliveries import apply_done, first_not_done, not_before
@@ -135,7 +135,7 @@ class LagRound:
                 del partitions[partition]
                 continue
             if known.of_topic is not None:
-                offset_events.settle(known, seen)
+                settle(known, seen)
             measured = lag.measure(known, partition, seen, offsets, self._held, empty_counts=self._rules.empty_counts)
             if (
                 ours
@@ -150,7 +150,7 @@ class LagRound:
                 apply_done(known, known.share, measured)
             lag.sample(known, measured, self._passed, self._rounds)
             status = lag.lag_status(known, measured)
-            if status in offset_events.TELLING:
+            if status in TELLING:
                 self._totals.events.compare(topic, partition, known, measured.reason, subscribed=ours)
             if measured.lag != 0:
                 unread = self._unread(known, measured, partition, seen)

@@ -304,7 +304,7 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
         row: The values of the last row that cause a new row when they change; None before the first row.
         row_at: Elapsed time at the last row, ms.
         of_topic: Topic id of the last commit, or "" if it has none and the topic was created again since; None if the
-            commit is for the topic that the newest round showed (`offset_events.py`).
+            commit is for the topic that the newest round showed (`totals.py`).
         marks: High watermarks of rounds with their times (`oldest_unread.py`); empty while the partition is not behind.
         fresh: Number of marks added since they were thinned out.
         unreadable: The newest commit cannot be decoded: `committed` is of an earlier one.

@@ -160,7 +160,7 @@ _SEVERAL: Final = 3
 another member has failed on it, too."""
 
 _SHOWN_MS: Final = 600_000
-"""How long given-up records are shown: as long as other events on offsets (`lag/offset_events.py`)."""
+"""How long given-up records are shown: as long as other events on offsets (`lag/totals.py`)."""
 
 
 def findings_of_deliveries(state: GroupState, observation: GroupObservation) -> list[FindingAtRound]:

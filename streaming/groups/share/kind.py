@@ -35,8 +35,16 @@ from streaming.groups.context import Context
 from streaming.groups.kind import FindingAtRound, Ownership, idle_finding
 from streaming.groups.modern.group import ModernDecision, ModernGroup, initialized, newest_targets
 from streaming.groups.modern.left_out import left_out
-from streaming.groups.modern.recompute import group_asked, recompute_target, unknown_inputs
-from streaming.groups.modern.rules import Names, TypeRules, before_target, ownership_version, topic_names
+from streaming.groups.modern.rules import (
+    Names,
+    TypeRules,
+    before_target,
+    group_asked,
+    ownership_version,
+    recompute_target,
+    topic_names,
+    unknown_inputs,
+)
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Verdict

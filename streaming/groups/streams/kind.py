@@ -28,8 +28,7 @@ from assignors.streams import STREAMS_ERAS, StreamsGroup, StreamsMember, Subtopo
 from streaming.groups.context import Context
 from streaming.groups.kind import Ownership, Owning
 from streaming.groups.modern.group import DecidedTasks, ModernDecision, ModernGroup, owned_now
-from streaming.groups.modern.recompute import first_that_gives, unknown_inputs
-from streaming.groups.modern.rules import Names, TypeRules, ownership_version
+from streaming.groups.modern.rules import Names, TypeRules, first_that_gives, ownership_version, unknown_inputs
 from streaming.groups.rows import DriftedPartition, TopicAssignment
 from streaming.groups.state import GroupState, counts_from
 from streaming.groups.streams.tasks import (

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic
-from streaming.groups.modern.recompute import in_every_order, orders_of
+from streaming.groups.modern.rules import in_every_order, orders_of
 from streaming.groups.rows import ChurnRow, GroupHealthRow
 from tests.groups.build import GROUP, Life, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Written
