@@ -8,9 +8,8 @@ the group commits again.
 An event happens at one round; its finding stays as long as it matters: a rewind while the offset is below where it was,
 an offset of a replaced topic until the group commits again, other events for some minutes.
 
-Until when a topic's retention keeps the oldest unread record of a group that is behind.
-
-The broker deletes whole segments, the oldest first, once the largest timestamp in one is older than `retention.ms`
+Data is lost when a topic's retention ends before a group that is behind has read its oldest unread record. The broker
+deletes whole segments, the oldest first, once the largest timestamp in one is older than `retention.ms`
 (`UnifiedLog.deleteRetentionMsBreachedSegments`), and looks every few minutes. So a record is there for at least
 `retention.ms` after its own timestamp, and may go at any time from then on: at once, or when its segment is full and
 the segment's last record has aged, too. These two sides of one moment are given as bounds:
