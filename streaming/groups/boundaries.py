@@ -26,7 +26,6 @@ from streaming.groups.classic.before import note_commits
 from streaming.groups.context import Context
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.state import PartitionState
-from streaming.groups.load.rates import void_window
 from streaming.groups.rows import Rows
 from streaming.groups.state import GroupState
 from streaming.records import (
@@ -93,7 +92,8 @@ def note_compacted(state: GroupState, stretch: Compacted, context: Context) -> N
         return
     for kept in state.kinds:
         kept.forget_before()
-    void_window(state.load)
+    if state.load is not None:
+        state.load.starts = {}  # the present window has no rates at all
     for partitions in state.partitions.values():
         for known in partitions.values():
             known.forget_rounds()

@@ -26,6 +26,7 @@ from streaming.groups.rows import MemberRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import UNEXPLAINED, StandingVerdict
 from streaming.records import GroupObservation, Member, ModernMember, TopicPartitions
+from streaming.terminal import counted
 
 # A finding must fit on one line of the page and of an alert.
 _NAMED = 3
@@ -68,6 +69,11 @@ def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> list[Findi
     if not where:
         return []
     return [FindingAtRound(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")]
+
+
+def with_count(topic: str, count: int) -> str:
+    """A topic with a number of its partitions, as text."""
+    return f"{topic[:200]} ({counted(count, 'partition')})"
 
 
 def idle_finding(idle: Sequence[str], members: int, what: str, since: int) -> list[FindingAtRound]:

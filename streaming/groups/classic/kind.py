@@ -5,6 +5,7 @@ A rebalance without an end, topics that nobody sees, partitions without an owner
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -33,6 +34,7 @@ from streaming.groups.kind import (
     finding_of,
     found_before,
     unexplained,
+    with_count,
 )
 from streaming.groups.modern.kind import modern_verdict
 from streaming.groups.state import GroupState
@@ -195,7 +197,7 @@ def _membership_findings(
             known = range(min(known_to_leader, seen.partitions))
             holes = sum(1 for p in known if p not in of_topic and p not in moving)
             if holes:
-                orphaned.append((decided, f"{topic[:200]} ({counted(holes, 'partition')})"))
+                orphaned.append((decided, with_count(topic, holes)))
     found += finding_of("stale_metadata", "new partitions that the leader has not seen", stale)
 
     count = sum(map(len, partitions_pending_handover.values()))
@@ -228,21 +230,20 @@ def _odd_owners(
     verdict = state.classic.verdict
     if verdict is not None and verdict.basis == INVARIANT:
         return
-    strange: dict[str, int] = {}
-    beyond: dict[str, int] = {}
+    strange, beyond = Counter[str](), Counter[str]()
     is_old = state.clock.passed - decided > config.metadata_grace_ms
     for member in record.members:
         for topic, partitions in member.assigned or ():
             if topic not in (member.topics or ()):
-                strange[topic] = strange.get(topic, 0) + len(partitions)
+                strange[topic] += len(partitions)
             seen = shown.get(topic)
             if is_old and seen is not None and seen.partitions:
-                beyond[topic] = beyond.get(topic, 0) + sum(number >= seen.partitions for number in partitions)
+                beyond[topic] += sum(number >= seen.partitions for number in partitions)
     for name, what, counts in (
         ("not_subscribed", "assigned to members that do not subscribe to the topic", strange),
         ("no_such_partition", "assigned, but the topic has no such partitions", beyond),
     ):
-        where = [(decided, f"{topic[:200]} ({counted(n, 'partition')})") for topic, n in sorted(counts.items()) if n]
+        where = [(decided, with_count(topic, n)) for topic, n in sorted(counts.items()) if n]
         yield from finding_of(name, what, where)
 
 

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from streaming.groups.kind import FindingAtRound, finding_of
+from streaming.groups.kind import FindingAtRound, finding_of, with_count
 from streaming.groups.lag.oldest_unread import LAG_UNKNOWN, UNCERTAIN_TIME, Unread
 from streaming.groups.lag.partitions import RANKS, LagStatus, Measured
 from streaming.groups.lag.state import DeletedOffsets, PartitionState
@@ -140,10 +140,7 @@ def findings_of_offsets(state: GroupState, time: int, events: OffsetEvents) -> l
     ]
     rewound = [(time, _rewound(name, steps)) for name, steps in sorted(events.rewound.items())]
     lost = [(time, _lost(name, counts)) for name, counts in sorted(events.lost.items())]
-    gone = [
-        (deleted.time, f"{name[:200]} ({counted(count, 'partition')})")
-        for name, count in sorted(deleted.topics.items())
-    ]
+    gone = [(deleted.time, with_count(name, count)) for name, count in sorted(deleted.topics.items())]
     told = (
         (RECREATED, "deleted and created again", recreated),
         ("rewound", "committed offsets went back", rewound),

@@ -135,12 +135,6 @@ def void_topic(load: LoadState | None, topic: str) -> None:
             load.produced_per_second = load.consumed_per_second = None
 
 
-def void_window(load: LoadState | None) -> None:
-    """Give the present window no rates at all."""
-    if load is not None:
-        load.starts = {}
-
-
 def is_doubtful(known: PartitionState, end: int | None) -> tuple[bool, bool]:
     """Whether a round forbids a rate of the window that it is in.
 

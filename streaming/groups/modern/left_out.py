@@ -6,11 +6,10 @@ from collections.abc import Callable, Set
 from typing import Final
 
 from streaming.groups.context import GroupConfig
-from streaming.groups.kind import FindingAtRound, finding_of
+from streaming.groups.kind import FindingAtRound, finding_of, with_count
 from streaming.groups.modern.group import ModernGroup
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation
-from streaming.terminal import counted
 
 _FOLLOWED: Final = 100
 """Topics of a group that are followed at a time: a member may subscribe to any number that do not exist."""
@@ -84,7 +83,7 @@ def left_out(
             settled = may_worsen and is_current and made_ago > settles_ms
             if settled or late:
                 since_then = group.decided.record_time if is_current else since
-                orphaned.append((since_then, f"{topic[:200]} ({counted(known - owned, 'partition')})"))
+                orphaned.append((since_then, with_count(topic, known - owned)))
         if known < count and late:
             orphaned.append((since, f"{topic[:200]} ({known} to {count} partitions)"))
         elif known < count and is_current and kept_as in state.findings:

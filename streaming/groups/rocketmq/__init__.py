@@ -4,9 +4,8 @@ One round goes through these modules in this order:
 
     views, round                what the round says, and what it is as a round of any group: members as a membership
                                 record, queues as partitions, offsets as commits
-    decisions, causes           whether members hold something else now, and why
     allocation, verdicts        what each view gives, and whether members hold that
     what_if                     what the other strategies would have given
-    kind                        who is in the group, by each broker; the kind of group as `advance` knows it
-    findings, owners, watch     what has been wrong for long enough to be said
+    findings                    what has been wrong for long enough to be said
+    kind                        whether members hold something else now, and why; the kind as `advance` knows it
 """

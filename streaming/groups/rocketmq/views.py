@@ -202,27 +202,23 @@ class Views:
         """The lists that clients of a topic can be given, by broker: those of its brokers that have any client."""
         return {name: clients for name, clients in self.lists.items() if clients and name in self.brokers_of[topic]}
 
-    def held_by(self, client: str) -> dict[str, tuple[int, ...]] | None:
-        """Queues that a client holds, by unit, dropped ones left out; what it held when it last told; None if unknown.
-
-        A client that tells no queues at all (DefaultMQPullConsumer) holds what it wants.
-        """
-        member = self.told.get(client)
-        if member is not None:
-            if member.queues is None:
-                return None
-            kept = [queue for queue in member.queues if not queue.dropped and not is_dead_letters(queue.topic)]
-            held = grouped((unit_of(queue.topic, queue.broker), queue.queue) for queue in kept)
-            return {unit: tuple(sorted(set(numbers))) for unit, numbers in sorted(held.items())}
-        before = self.assumed.get(client)
-        if before is not None and before.assigned is not None:
-            return dict(before.assigned)
-        return None
-
     @cached_property
     def held(self) -> dict[str, dict[str, tuple[int, ...]] | None]:
-        """What each client holds, as `held_by` gives it."""
-        return {client: self.held_by(client) for client in self.clients}
+        """Queues that each client holds, by unit, dropped ones left out; None if unknown.
+
+        One that does not answer holds what it last told. A client that tells no queues at all (DefaultMQPullConsumer) holds what it wants.
+        """
+        found: dict[str, dict[str, tuple[int, ...]] | None] = {}
+        for client in self.clients:
+            member, before = self.told.get(client), self.assumed.get(client)
+            found[client] = None
+            if member is not None and member.queues is not None:
+                kept = [queue for queue in member.queues if not queue.dropped and not is_dead_letters(queue.topic)]
+                held = grouped((unit_of(queue.topic, queue.broker), queue.queue) for queue in kept)
+                found[client] = {unit: tuple(sorted(set(numbers))) for unit, numbers in sorted(held.items())}
+            elif member is None and before is not None and before.assigned is not None:
+                found[client] = dict(before.assigned)
+        return found
 
     @cached_property
     def holders(self) -> dict[str, dict[Queue, tuple[str, ...]]]:

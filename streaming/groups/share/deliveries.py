@@ -19,6 +19,7 @@ moved, and a record behind an open transaction may have to wait for that to end 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Final
 
 from streaming.groups.context import GroupConfig
@@ -35,6 +36,8 @@ DONE_NOT_TOLD: Final = "done_not_told"
 """Why the upper bound is not known: which records behind the start offset are done is not told."""
 
 _EMPTY: Final = "Empty"
+
+_PLACE: Final = itemgetter(0, 1)
 
 
 def note_deliveries(state: GroupState, observation: GroupObservation, config: GroupConfig) -> None:
@@ -181,18 +184,17 @@ def findings_of_deliveries(state: GroupState, observation: GroupObservation) -> 
     }
     circling: list[tuple[int, str]] = []
     stuck: list[tuple[int, str]] = []
-    for topic, partitions in sorted(state.partitions.items()):
-        for number, known in sorted(partitions.items()):
-            share = known.share
-            if share is None or not is_behind(share, known.trend.lag):
-                continue
-            stood = elapsed - share.stands_since
-            where = f"{topic[:200]} {number}"
-            if share.deliveries >= _SEVERAL and stood > 0:
-                circling.append((now, f"{where} ({share.deliveries}{limit} deliveries)"))
-            readable = share.front < stable.get((topic, number), 0)
-            if patience is not None and stood > patience and readable and observation.state != "Empty":
-                stuck.append((now - stood, f"{where} (at offset {share.front:,} for {stood // 1000:,} s)"))
+    for topic, number, known in sorted(_partitions(state), key=_PLACE):
+        share = known.share
+        if share is None or not is_behind(share, known.trend.lag):
+            continue
+        stood = elapsed - share.stands_since
+        where = f"{topic[:200]} {number}"
+        if share.deliveries >= _SEVERAL and stood > 0:
+            circling.append((now, f"{where} ({share.deliveries}{limit} deliveries)"))
+        readable = share.front < stable.get((topic, number), 0)
+        if patience is not None and stood > patience and readable and observation.state != _EMPTY:
+            stuck.append((now - stood, f"{where} (at offset {share.front:,} for {stood // 1000:,} s)"))
     found = finding_of("redelivering", "records come back and are delivered again, and nothing moves", circling)
     if patience is not None and shares.lock_ms is not None:
         allowed = f"longer than {shares.limit} deliveries of {shares.lock_ms / 1000:g} s take"
@@ -203,18 +205,17 @@ def findings_of_deliveries(state: GroupState, observation: GroupObservation) -> 
 def _given_up(state: GroupState, observation: GroupObservation) -> list[FindingAtRound]:
     now, elapsed = state.clock.now, observation.elapsed_time
     where: list[tuple[int, str]] = []
-    for topic, partitions in sorted(state.partitions.items()):
-        for number, known in sorted(partitions.items()):
-            share = known.share
-            if share is None:
-                continue
-            if share.given_up_in_round:
-                shown = share.given_up_shown if elapsed - share.given_up_at < _SHOWN_MS else 0
-                share.given_up_shown = min(MOST, shown + share.given_up_in_round)
-                share.given_up_at, share.given_up_in_round = elapsed, 0
-            ago = elapsed - share.given_up_at
-            if share.given_up_shown and ago < _SHOWN_MS:
-                where.append((now - ago, f"{topic[:200]} {number} ({counted(share.given_up_shown, 'record')})"))
+    for topic, number, known in sorted(_partitions(state), key=_PLACE):
+        share = known.share
+        if share is None:
+            continue
+        if share.given_up_in_round:
+            shown = share.given_up_shown if elapsed - share.given_up_at < _SHOWN_MS else 0
+            share.given_up_shown = min(MOST, shown + share.given_up_in_round)
+            share.given_up_at, share.given_up_in_round = elapsed, 0
+        ago = elapsed - share.given_up_at
+        if share.given_up_shown and ago < _SHOWN_MS:
+            where.append((now - ago, f"{topic[:200]} {number} ({counted(share.given_up_shown, 'record')})"))
     shares = observation.shares
     what = "archived after as many deliveries as the group allows"
     if shares is not None and shares.limit is not None:

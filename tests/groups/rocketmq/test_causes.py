@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streaming.groups.rocketmq.decisions import rocketmq_causes
+from streaming.groups.rocketmq.kind import rocketmq_causes
 from streaming.groups.rocketmq.round import record_of
 from streaming.groups.rocketmq.state import DecisionInputs
 from streaming.groups.rows import Cause
