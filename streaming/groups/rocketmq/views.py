@@ -206,7 +206,8 @@ class Views:
     def held(self) -> dict[str, dict[str, tuple[int, ...]] | None]:
         """Queues that each client holds, by unit, dropped ones left out; None if unknown.
 
-        One that does not answer holds what it last told. A client that tells no queues at all (DefaultMQPullConsumer) holds what it wants.
+        One that does not answer holds what it last told. A client that tells no queues at all (DefaultMQPullConsumer)
+        holds what it wants.
         """
         found: dict[str, dict[str, tuple[int, ...]] | None] = {}
         for client in self.clients:
