@@ -147,7 +147,7 @@ class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
 
     verdict: str
     reason: str | None
-    drifted_count: int = 0
+    drifted_count: int
     basis: str | None = None
     own: str | None = None
 

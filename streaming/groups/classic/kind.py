@@ -316,25 +316,25 @@ def _verdict(state: GroupState, observation: GroupObservation) -> StandingVerdic
             f"the membership record at offset {state.classic.unreadable} cannot be read (see quarantine): what was "
             "decided since is not known"
         )
-        return StandingVerdict(UNVERIFIED, reason)
+        return StandingVerdict(UNVERIFIED, reason, 0)
     if state.live_record() is None:
         if observation.state not in {None, "Empty", "Dead"}:
             reason = "the group has members, but no record of its membership has been read yet"
             if observation.seen is not None:
                 reason = "the group has members, but no round has seen them with their assignment yet"
-            return StandingVerdict(PENDING, reason)
+            return StandingVerdict(PENDING, reason, 0)
         if not state.partitions:
             reason = "the log has neither a membership nor a committed offset of the group"
             if observation.seen is not None:
                 reason = "the group has neither members nor a committed offset"
-            return StandingVerdict(PENDING, reason)
+            return StandingVerdict(PENDING, reason, 0)
         if observation.seen is not None and observation.protocol_type:
-            return StandingVerdict(NOT_APPLICABLE, "the group is empty")
+            return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
         reason = "no membership: offsets are committed without joining the group (assign and commit)"
-        return StandingVerdict(NOT_APPLICABLE, reason)
+        return StandingVerdict(NOT_APPLICABLE, reason, 0)
     classic = state.classic
     if classic.waiting or classic.verdict is None:
-        return StandingVerdict(PENDING, "no round has judged the newest decision yet")
+        return StandingVerdict(PENDING, "no round has judged the newest decision yet", 0)
     return classic.verdict
 
 

@@ -70,7 +70,7 @@ def end_health(state: GroupState, observation: GroupObservation, context: Contex
     """Write the closing row of a group that is no longer listed by the brokers, or no longer watched."""
     word = "Gone" if observation.gone is None else observation.gone.capitalize()
     reason = "the group is gone" if observation.gone != "filtered" else "the group is no longer watched"
-    verdict = StandingVerdict(NOT_APPLICABLE, reason)
+    verdict = StandingVerdict(NOT_APPLICABLE, reason, 0)
     ended = Membership(word, verdict, protocol_type=observation.protocol_type)
     context.rows.group_health.append(_health_row(state, observation, context, ended, Totals(), (), ended=True))
     if state.load is not None:
@@ -83,7 +83,7 @@ def _too_large(state: GroupState, observation: GroupObservation) -> Membership |
         return None
     untold = state.seen.untold
     reason = f"its membership is too large to be asked for in rounds: {untold:,} members"
-    verdict = StandingVerdict(UNVERIFIED, reason)
+    verdict = StandingVerdict(UNVERIFIED, reason, 0)
     return Membership("Unknown", verdict, protocol_type=observation.protocol_type, members=untold)
 
 

@@ -167,12 +167,12 @@ def modern_verdict(state: GroupState, observation: GroupObservation) -> Standing
             f"no round could see who has what: for {observation.group_type} groups that takes brokers since 4.1 "
             "that do not fail at it, and the right Describe on the group and on its topics"
         )
-        return StandingVerdict(NOT_APPLICABLE, why)
+        return StandingVerdict(NOT_APPLICABLE, why, 0)
     if modern.unreadable:
-        return StandingVerdict(UNVERIFIED, unreadable_since(modern.unreadable))
+        return StandingVerdict(UNVERIFIED, unreadable_since(modern.unreadable), 0)
     if was_met_empty(state):
-        return StandingVerdict(NOT_APPLICABLE, "the group is empty")
-    return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group has been read yet")
+        return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
+    return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group has been read yet", 0)
 
 
 def _owners(state: GroupState) -> Ownership:

@@ -314,10 +314,10 @@ def _findings(state: GroupState, seen: RocketMQRound, context: Context) -> list[
 def _membership(state: GroupState, observation: GroupObservation) -> Membership:  # noqa: ARG001
     current, verdict = state.classic.current, state.classic.verdict
     if verdict is None or state.classic.waiting:
-        verdict = StandingVerdict(PENDING, _WAITS)
+        verdict = StandingVerdict(PENDING, _WAITS, 0)
     if current is None:
         if _mine(state).settling is None:
-            verdict = StandingVerdict(NOT_APPLICABLE, NO_MEMBERS)  # only its offsets were ever seen
+            verdict = StandingVerdict(NOT_APPLICABLE, NO_MEMBERS, 0)  # only its offsets were ever seen
         return Membership("Empty", verdict, protocol_type=PROTOCOL_TYPE)
     members = current.record.members
     held = {queue for member in members for queue in each_of(member.assigned)}
