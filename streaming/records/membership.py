@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from streaming.records.modern import IdPartitions
+from streaming.records.modern import IdPartitions, InternalTopics
 
 TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
@@ -224,37 +224,22 @@ class SeenMember(msgspec.Struct, frozen=True, array_like=True):
     tasks: SeenTasks | None = None
 
 
-class SeenSubtopology(msgspec.Struct, frozen=True, array_like=True):
-    """One subtopology of a streams group. Topics that Kafka Streams creates come with their partition counts.
-
-    Attributes:
-        name: Its id.
-        sources: Source topics. Those of regular expressions are among them once the topology is ready.
-        repartitions: Repartition topics that it reads; a count of 0 where the coordinator has not decided yet.
-        changelogs: Its stores' changelogs; a count of 0 for as many as it has tasks.
-        sinks: Repartition topics that it writes.
-    """
-
-    name: str
-    sources: tuple[str, ...]
-    repartitions: tuple[tuple[str, int], ...] = ()
-    changelogs: tuple[tuple[str, int], ...] = ()
-    sinks: tuple[str, ...] = ()
-
-
 class SeenTopology(msgspec.Struct, frozen=True, array_like=True):
     """The topology of a streams group.
 
     Attributes:
         epoch: Topology epoch.
         ready: The coordinator has found its topics complete, with the right partition counts.
-        subtopologies: Its parts, in the order of the answer.
+        subtopologies: As in `StreamsTopology`, in the order of the answer. Topics of regular expressions are among the
+            source topics once the topology is ready.
+        internal: As in `StreamsTopology`.
         settings: The settings that the assignor goes by; None where they may not be read.
     """
 
     epoch: int
     ready: bool
-    subtopologies: tuple[SeenSubtopology, ...]
+    subtopologies: tuple[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...]
+    internal: tuple[InternalTopics, ...]
     settings: dict[str, str] | None = None
 
 

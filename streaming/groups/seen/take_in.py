@@ -35,7 +35,6 @@ from streaming.records import (
     CurrentAssignment,
     GroupEpoch,
     GroupObservation,
-    InternalTopics,
     KnownTopics,
     Member,
     MembershipRecord,
@@ -187,16 +186,11 @@ def _topics(known: ModernGroup, observation: GroupObservation, where: _Where) ->
 
 def _topology(known: ModernGroup, told: SeenTopology, where: _Where) -> Iterator[StreamsTopology]:
     """The topology of a streams group, where it is known and has changed."""
-    parts = [
-        (part.name, part.sources, (), tuple(topic for topic, _ in part.repartitions)) for part in told.subtopologies
-    ]
-    internal = [
-        InternalTopics(part.changelogs, tuple([count for _, count in part.repartitions]), part.sinks)
-        for part in told.subtopologies
-    ]
-    topology = StreamsTopology(*where, told.epoch, tuple(parts), tuple(internal))
+    topology = StreamsTopology(*where, told.epoch, told.subtopologies, told.internal)
     # Before it is ready, some brokers tell nothing but its epoch.
-    if parts and (known.topology is None or msgspec.structs.replace(known.topology, **_place(where)) != topology):
+    if told.subtopologies and (
+        known.topology is None or msgspec.structs.replace(known.topology, **_place(where)) != topology
+    ):
         yield topology
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,10 +17,10 @@ from streaming.records import (
     SHARE,
     STREAMS,
     IdPartitions,
+    InternalTopics,
     SeenClassic,
     SeenMember,
     SeenModern,
-    SeenSubtopology,
     SeenTasks,
     SeenTopology,
     TopicObservation,
@@ -104,10 +104,10 @@ def assigned_description(
     return Description(answer.group_state, group_type, frozenset(topics), complete, membership)
 
 
-def _topics_of(part: SeenSubtopology) -> Iterator[str]:
+def _topics_of(part: Any) -> Iterator[str]:
     """All topics, internal ones as well: that they exist, with how many partitions, decides whether there are tasks."""
-    yield from part.sources
-    yield from (topic for topic, _ in (*part.repartitions, *part.changelogs))
+    yield from part.source_topics
+    yield from (topic.name for topic in (*part.repartition_source_topics, *part.state_changelog_topics))
 
 
 _RawMember = tuple[str, str | None, str, str, bytes, bytes]
@@ -146,10 +146,31 @@ def _assigned_membership(answer: Any, group_type: str, settings: Mapping[str, st
     """Members of a group that the broker assigns; of a streams group with its topology and its settings."""
     topology = None
     if group_type == STREAMS:
+        parts = _subtopologies(answer.topology)
         topology = SeenTopology(
             epoch=answer.topology.epoch if answer.topology is not None else -1,
             ready=answer.group_state != _NOT_READY,
-            subtopologies=_subtopologies(answer.topology),
+            subtopologies=tuple(
+                [
+                    (
+                        part.subtopology_id,
+                        tuple(part.source_topics),
+                        (),
+                        tuple([topic.name for topic in part.repartition_source_topics]),
+                    )
+                    for part in parts
+                ]
+            ),
+            internal=tuple(
+                [
+                    InternalTopics(
+                        tuple([(topic.name, topic.partitions) for topic in part.state_changelog_topics]),
+                        tuple([topic.partitions for topic in part.repartition_source_topics]),
+                        tuple(part.repartition_sink_topics),
+                    )
+                    for part in parts
+                ]
+            ),
             settings=dict(settings) if settings is not None else None,
         )
     assignor = "" if group_type == STREAMS else answer.assignor_name
@@ -215,21 +236,9 @@ def _streams_member(member: Any) -> SeenMember:
 _MEMBERS: Final = {CONSUMER: _consumer_member, SHARE: _share_member, STREAMS: _streams_member}
 
 
-def _subtopologies(topology: Any) -> tuple[SeenSubtopology, ...]:
-    # Without a source topic yet, a topology has none.
-    parts = topology.subtopologies if topology is not None else None
-    return tuple(
-        [
-            SeenSubtopology(
-                part.subtopology_id,
-                tuple(part.source_topics),
-                tuple([(topic.name, topic.partitions) for topic in part.repartition_source_topics]),
-                tuple([(topic.name, topic.partitions) for topic in part.state_changelog_topics]),
-                tuple(part.repartition_sink_topics),
-            )
-            for part in parts or ()
-        ]
-    )
+def _subtopologies(topology: Any) -> Sequence[Any]:
+    """The subtopologies of an answer: without a source topic yet, a topology has none."""
+    return (topology.subtopologies if topology is not None else None) or ()
 
 
 def _tasks(tasks: Any) -> IdPartitions:

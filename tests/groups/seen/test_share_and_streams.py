@@ -13,10 +13,10 @@ from streaming.records import (
     BROKERS,
     GroupObservation,
     IdPartitions,
+    InternalTopics,
     SeenMember,
     SeenModern,
     SeenShares,
-    SeenSubtopology,
     SeenTasks,
     SeenTopology,
     SharePartition,
@@ -146,10 +146,8 @@ def test_a_group_whose_members_no_round_could_see_is_not_judged_and_says_what_it
 
 
 TOPICS = [make_topic(name, 4) for name in ("counted", "orders", "store")]
-PARTS = (
-    SeenSubtopology("0", ("orders",), sinks=("counted",)),
-    SeenSubtopology("1", (), (("counted", 4),), (("store", 4),)),
-)
+PARTS = (("0", ("orders",), (), ()), ("1", (), (), ("counted",)))
+INTERNAL = (InternalTopics(sinks=("counted",)), InternalTopics((("store", 4),), (4,)))
 STANDBY = {"num.standby.replicas": "1"}
 
 
@@ -169,7 +167,7 @@ def runs(
 
 def streams(number: int, epoch: int, *members: SeenMember, **changes: Any) -> GroupObservation:
     settings, state = changes.pop("settings", STANDBY), changes.pop("state", "Stable")
-    topology = SeenTopology(0, state != "NotReady", PARTS, settings)
+    topology = SeenTopology(0, state != "NotReady", PARTS, INTERNAL, settings)
     told = SeenModern(epoch, epoch, "", members, topology=topology)
     given = {"group_type": "streams", "protocol_type": "streams"} | changes
     return make_look(number, *TOPICS, modern=told, state=state if members else "Empty", **given)

@@ -31,12 +31,12 @@ from streaming.probe.kafka.requests import GroupRequests, Refused
 from streaming.probe.kafka.retention import Retentions
 from streaming.records import (
     ADMIN,
+    InternalTopics,
     Seen,
     SeenClassic,
     SeenCommits,
     SeenMember,
     SeenModern,
-    SeenSubtopology,
     SeenTasks,
     SeenTopology,
     TopicRetention,
@@ -211,8 +211,8 @@ def test_without_the_log_a_streams_group_is_told_with_its_topology_and_its_setti
     told = SeenMember(
         *("m", 3, "c", "/10.0.0.1", "i", "r1", (), None, (("1", (0, 1)),), (("1", (0,)),), False), of_member
     )
-    subtopology = SeenSubtopology("1", ("orders",), (("counted", 4),), (("store", 0),), ("out",))
-    topology = SeenTopology(7, True, (subtopology,), {"num.standby.replicas": "1"})
+    subtopology, internal = ("1", ("orders",), (), ("counted",)), InternalTopics((("store", 0),), (4,), ("out",))
+    topology = SeenTopology(7, True, (subtopology,), (internal,), {"num.standby.replicas": "1"})
     assert told_of(look) == SeenModern(9, 9, "", (told,), topology=topology)
     cluster.observe_groups(HIDDEN, LogPositions((), ()), Memory(), 0, SOON)
     assert answers.settings_asked == [["g"], ["g"]], "they may have changed with the next target"
