@@ -20,7 +20,6 @@ assignors of each client library (docs/assignors.md).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -138,10 +137,83 @@ class _Classic:
     last: bool
 
     def judge(self, decision: ClassicDecision, *, later_is_judged: bool) -> Verdict | None:
+        record, config = decision.record, self.context.config
+        if not record.members:
+            return Verdict(NOT_APPLICABLE, "the group is empty")
+        if not is_consumer(record):
+            return Verdict(NOT_APPLICABLE, f"protocol type {record.protocol_type[:100]!r} assigns no topic partitions")
+        counts = seen_counts(self.state, decision, config)
+        # It was decided after the round before it, even if its coordinator's clock is behind.
+        settled = self.state.clock.passed - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
+        actual = assigned(record)
+        is_dated = not (record.seen and record.decided_after < 0)
+        broken = _broken(decision, actual, counts if settled and is_dated else {})
+        if broken:
+            kinds = {found.kind for found in broken}
+            reason = next(reason for kind, reason in _INVARIANTS.items() if kind in kinds)
+            return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=broken)
+        torn = torn_tasks(record)
+        if torn:
+            reason = f"task {next(iter(torn))[:100]} is active with two members"
+            return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=tuple(chain.from_iterable(torn.values())))
+        member = undecodable(record)
+        if member is not None:
+            return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
+        waits = not (settled or self.last or later_is_judged)
+        verdict = self._recomputed(decision, actual, counts, settled=settled, waits=waits)
+        if verdict is not None and verdict.verdict == IDENTICAL:
+            return verdict
+        promised = _promised(decision, actual, verdict)
+        if promised is not None:
+            return promised
+        if verdict is None or (verdict.verdict != DRIFTED and verdict.reason != UNEXPLAINED):
+            return verdict
+        doubt = _doubt(self.state, decision, counts, is_dated=is_dated)
+        if doubt is None:
+            return verdict
+        return replace(verdict, verdict=UNVERIFIED, reason=doubt, basis=None, drifted=())
+
+    def _recomputed(
+        self,
+        decision: ClassicDecision,
+        actual: Assignment,
+        counts: dict[str, SeenCounts],
+        *,
+        settled: bool,
+        waits: bool,
+    ) -> Verdict | None:
+        """What the candidates give, or why they cannot be computed; None while a later round may show what is missing.
+
+        Args:
+            decision: The decision.
+            actual: Its assignment.
+            counts: Partition counts of its topics.
+            settled: No later round can show a count that the leader may have known.
+            waits: It may wait for a later round.
+        """
+        record, config, told = decision.record, self.context.config, self.observation.configured
         latest = max(self.state.clock.now, self.observation.time)
-        told = self.observation.configured
-        clients = told.clients if told is not None else ()
-        return _judge(self.state, decision, latest, self.context.config, clients, last=self.last or later_is_judged)
+        if record.record_time - latest > config.metadata_grace_ms:
+            return Verdict(
+                UNVERIFIED, "its record time is in the future: the partition counts at that time are not known"
+            )
+        custom = config.custom.named(record.protocol or "")
+        if custom is None and is_streams(record) and decision.kind not in _BY_NO_LEADER:
+            return Verdict(UNVERIFIED, why_not_judged(record))
+        missing = _missing(record, counts, config)
+        if waits and ((missing is not None and missing[1]) or any(c.ahead for c in counts.values())):
+            return None
+        if decision.kind in _BY_NO_LEADER:
+            return Verdict(UNVERIFIED, _BY_NO_LEADER[decision.kind])
+        if missing is not None:
+            return Verdict(UNVERIFIED, missing[0])
+        strategy = record.protocol or ""
+        if custom is None and find_strategy(strategy) is None:
+            return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
+        in_racks = custom is not None or any(member.rack for member in record.members)
+        racks = seen_racks(self.state, decision, config, counts) if in_racks else NO_RACKS
+        libraries = tuple(map(_library, told.clients)) if told is not None else ()
+        return recompute(record, custom or strategy_named(strategy), actual, counts, racks, libraries, settled=settled)
 
     def judged_of(self, decision: ClassicDecision) -> Judged:
         return judged_of(decision, self.context)
@@ -161,100 +233,6 @@ class _Classic:
     def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
         config = self.context.config
         return classic_what_if_rows(self.state, decision, judged, verdict, self.observation, config, crowded=crowded)
-
-
-def _judge(
-    state: GroupState,
-    decision: ClassicDecision,
-    latest: int,
-    config: GroupConfig,
-    clients: Sequence[str] = (),
-    *,
-    last: bool = False,
-) -> Verdict | None:
-    """Judge one decision at a round after it.
-
-    Args:
-        state: The group's state, including that round's topics.
-        decision: A decision whose record lies below the round's log position.
-        latest: Latest possible time of the round, ms.
-        config: Settings.
-        clients: The libraries that the group's members run, as the operator declares; () where nothing is declared.
-        last: No more rounds will come.
-
-    Returns:
-        None while a later round may show what is missing (the decision stays pending); never None if `last`.
-    """
-    record = decision.record
-    if not record.members:
-        return Verdict(NOT_APPLICABLE, "the group is empty")
-    if not is_consumer(record):
-        return Verdict(NOT_APPLICABLE, f"protocol type {record.protocol_type[:100]!r} assigns no topic partitions")
-    counts = seen_counts(state, decision, config)
-    # It was decided after the round before it, even if its coordinator's clock is behind.
-    settled = state.clock.passed - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
-    actual = assigned(record)
-    is_dated = not (record.seen and record.decided_after < 0)
-    broken = _broken(decision, actual, counts if settled and is_dated else {})
-    if broken:
-        kinds = {found.kind for found in broken}
-        reason = next(reason for kind, reason in _INVARIANTS.items() if kind in kinds)
-        return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=broken)
-    torn = torn_tasks(record)
-    if torn:
-        reason = f"task {next(iter(torn))[:100]} is active with two members"
-        return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=tuple(chain.from_iterable(torn.values())))
-    member = undecodable(record)
-    if member is not None:
-        return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
-    verdict = _recomputed(state, decision, actual, counts, latest, config, clients, settled=settled, last=last)
-    if verdict is not None and verdict.verdict == IDENTICAL:
-        return verdict
-    promised = _promised(decision, actual, verdict)
-    if promised is not None:
-        return promised
-    if verdict is None or (verdict.verdict != DRIFTED and verdict.reason != UNEXPLAINED):
-        return verdict
-    doubt = _doubt(state, decision, counts, is_dated=is_dated)
-    if doubt is None:
-        return verdict
-    return replace(verdict, verdict=UNVERIFIED, reason=doubt, basis=None, drifted=())
-
-
-def _recomputed(
-    state: GroupState,
-    decision: ClassicDecision,
-    actual: Assignment,
-    counts: dict[str, SeenCounts],
-    latest: int,
-    config: GroupConfig,
-    clients: Sequence[str],
-    *,
-    settled: bool,
-    last: bool,
-) -> Verdict | None:
-    """What the candidates give, or why they cannot be computed; None while a later round may show what is missing."""
-    record = decision.record
-    if record.record_time - latest > config.metadata_grace_ms:
-        return Verdict(UNVERIFIED, "its record time is in the future: the partition counts at that time are not known")
-    custom = config.custom.named(record.protocol or "")
-    if custom is None and is_streams(record) and decision.kind not in _BY_NO_LEADER:
-        return Verdict(UNVERIFIED, why_not_judged(record))
-    missing = _missing(record, counts, config)
-    waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())
-    if waits and not settled and not last:
-        return None
-    if decision.kind in _BY_NO_LEADER:
-        return Verdict(UNVERIFIED, _BY_NO_LEADER[decision.kind])
-    if missing is not None:
-        return Verdict(UNVERIFIED, missing[0])
-    strategy = record.protocol or ""
-    if custom is None and find_strategy(strategy) is None:
-        return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
-    in_racks = custom is not None or any(member.rack for member in record.members)
-    racks = seen_racks(state, decision, config, counts) if in_racks else NO_RACKS
-    libraries = tuple(map(_library, clients))
-    return recompute(record, custom or strategy_named(strategy), actual, counts, racks, libraries, settled=settled)
 
 
 def _library(client: str) -> Library:

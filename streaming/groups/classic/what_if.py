@@ -15,7 +15,6 @@ from assignors import (
     JAVA,
     Assignment,
     AssignorError,
-    Bounds,
     CannotTell,
     Group,
     Library,
@@ -23,7 +22,6 @@ from assignors import (
     Strategy,
     find_strategy,
     from_topics,
-    imbalance_optimal,
     known_strategies,
     parse_library,
     strategy_named,
@@ -34,7 +32,6 @@ from streaming.groups.classic.membership import (
     Owners,
     is_consumer,
     is_streams,
-    leader_counts,
     subscription_of,
     undecodable,
 )
@@ -168,14 +165,7 @@ def _rows(
     racks = _racks(state, decision, verdict, counts, config)
     group = Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader)
     had: Assignment = {member: dict(topics) for member, topics in (decision.before or {}).items()}
-    if known_before and counts == leader_counts(record):
-        current, (_, least) = state.classic.current, state.classic.balance
-        is_newest = current is not None and current.record.record == record.record
-        least = imbalance_optimal(group) if least is None or not is_newest else least
-        bounds = Bounds(decision.partitions_moved_optimal, least)
-    else:
-        bounds = bounds_of(group, had)
-    compared = Compared(group, had, known_before, bounds, known_load(state.load, counts))
+    compared = Compared(group, had, known_before, bounds_of(group, had), known_load(state.load, counts))
     rows = []
     for name in names:
         library = verdict.library

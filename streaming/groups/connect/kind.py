@@ -117,7 +117,29 @@ class _Connect:
     context: Context
 
     def judge(self, decision: ClassicDecision, *, later_is_judged: bool) -> Verdict | None:  # noqa: ARG002
-        return _judge(decision)
+        record = decision.record
+        if not record.members:
+            return Verdict(NOT_APPLICABLE, "the group is empty")
+        if not is_connect(record):
+            return Verdict(NOT_APPLICABLE, "the group has become one of Connect workers since")
+        workers: dict[str, Worker] = {}
+        for member in record.members:
+            worker = worker_of(member)
+            if worker is None:
+                why = member.undecodable or "an earlier release did not decode it"
+                return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {why}")
+            workers[member.member_id] = worker
+        failed = next((worker for worker in workers.values() if worker.error), None)
+        if failed is not None:
+            return Verdict(UNVERIFIED, f"the leader assigned nothing: {what_failed(failed)}")
+        twice = _run_twice(record)
+        if twice:
+            return Verdict(DRIFTED, "connectors or tasks run on two workers", basis=INVARIANT, drifted=twice)
+        if record.protocol == CONNECT_EAGER:
+            return _against_eager(record)
+        if record.protocol in _INCREMENTAL:
+            return _against_incremental(record, workers, decision.before)
+        return Verdict(UNVERIFIED, f"protocol {(record.protocol or '')[:100]!r} is not known")
 
     def judged_of(self, decision: ClassicDecision) -> Judged:
         return judged_of(decision, self.context)
@@ -127,32 +149,6 @@ class _Connect:
 
     def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:  # noqa: ARG002
         return []
-
-
-def _judge(decision: ClassicDecision) -> Verdict:
-    record = decision.record
-    if not record.members:
-        return Verdict(NOT_APPLICABLE, "the group is empty")
-    if not is_connect(record):
-        return Verdict(NOT_APPLICABLE, "the group has become one of Connect workers since")
-    workers: dict[str, Worker] = {}
-    for member in record.members:
-        worker = worker_of(member)
-        if worker is None:
-            why = member.undecodable or "an earlier release did not decode it"
-            return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {why}")
-        workers[member.member_id] = worker
-    failed = next((worker for worker in workers.values() if worker.error), None)
-    if failed is not None:
-        return Verdict(UNVERIFIED, f"the leader assigned nothing: {what_failed(failed)}")
-    twice = _run_twice(record)
-    if twice:
-        return Verdict(DRIFTED, "connectors or tasks run on two workers", basis=INVARIANT, drifted=twice)
-    if record.protocol == CONNECT_EAGER:
-        return _against_eager(record)
-    if record.protocol in _INCREMENTAL:
-        return _against_incremental(record, workers, decision.before)
-    return Verdict(UNVERIFIED, f"protocol {(record.protocol or '')[:100]!r} is not known")
 
 
 def what_failed(worker: Worker) -> str:
