@@ -231,15 +231,13 @@ def balance_shares(group: ServerGroup) -> Assignment:
     }
     for uuid, subscribers in takers.items():
         units = [{(uuid, number): None for number in topics.get(uuid, ())} for topics in held.values()]
-        _balance(units, subscribers, [(uuid, number) for number in assignable[uuid.text]], _partition_code)
+        # The class keys these by their number alone, which is its own hash code.
+        targets = [(uuid, number) for number in assignable[uuid.text]]
+        _balance(units, subscribers, targets, lambda unit: unit[1] & 0xFFFFFFFF)
         for owned, of in zip(result.values(), units, strict=True):
             if of:
                 owned[uuid.text] = [number for _, number in of]
     return result
-
-
-def _partition_code(unit: ShareUnit) -> int:
-    return unit[1] & 0xFFFFFFFF
 
 
 def _balance(

@@ -40,8 +40,7 @@ from streaming.records.membership import (
     StreamThread,
     TopicPartitions,
     Worker,
-    pack_thread,
-    pack_worker,
+    pack_user_data,
     thread_of,
     worker_of,
 )
@@ -92,7 +91,6 @@ from streaming.records.observations import (
     pack_offsets,
 )
 from streaming.records.rocketmq import (
-    ANSWERS,
     BROADCASTING,
     CLUSTERING,
     ERROR,
@@ -148,7 +146,6 @@ from streaming.records.unreadable import (
 
 __all__ = [
     "ADMIN",
-    "ANSWERS",
     "BROADCASTING",
     "BROKERS",
     "CLUSTERING",
@@ -266,8 +263,7 @@ __all__ = [
     "in_order",
     "merge_windows",
     "pack_offsets",
-    "pack_thread",
-    "pack_worker",
+    "pack_user_data",
     "partition_key",
     "rest_interval_ms",
     "row_of",

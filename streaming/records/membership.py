@@ -96,11 +96,6 @@ class StreamThread(msgspec.Struct, frozen=True, array_like=True):
 _THREAD = msgspec.msgpack.Decoder(StreamThread)
 
 
-def pack_thread(thread: StreamThread) -> bytes:
-    """A thread as `Member.user_data` has it."""
-    return msgspec.msgpack.encode(thread)
-
-
 def thread_of(member: Member) -> StreamThread | None:
     """The own part of a thread of Kafka Streams; None where another release, which did not read it, kept the bytes."""
     try:
@@ -136,9 +131,9 @@ class Worker(msgspec.Struct, frozen=True, array_like=True):
 _WORKER = msgspec.msgpack.Decoder(Worker)
 
 
-def pack_worker(worker: Worker) -> bytes:
-    """A worker as `Member.user_data` has it."""
-    return msgspec.msgpack.encode(worker)
+def pack_user_data(told: StreamThread | Worker) -> bytes:
+    """A thread or a worker as `Member.user_data` has it."""
+    return msgspec.msgpack.encode(told)
 
 
 def worker_of(member: Member) -> Worker | None:

@@ -19,6 +19,16 @@ import msgspec
 
 from streaming.records.observations import Configured
 
+# How a question was answered.
+#
+# - `ok`: with what was asked for.
+# - `none`: a broker says that the group has no consumer there (request 203, code 206).
+# - `missing`: a name server says that there is no such topic (code 17).
+# - `offline`: a broker says that it has no such client (request 307, code 1).
+# - `timeout`: nobody answered in time: no connection, or code 207 for a client that does not answer its broker.
+# - `refused`: no right (code 16).
+# - `error`: any other code, or an answer that cannot be read.
+# - `not_asked`: left out in this round, as for a client that has not answered for a while.
 OK: Final = "ok"
 NONE: Final = "none"
 MISSING: Final = "missing"
@@ -27,19 +37,6 @@ TIMEOUT: Final = "timeout"
 REFUSED: Final = "refused"
 ERROR: Final = "error"
 NOT_ASKED: Final = "not_asked"
-
-ANSWERS: Final = (OK, NONE, MISSING, OFFLINE, TIMEOUT, REFUSED, ERROR, NOT_ASKED)
-"""How a question was answered.
-
-- `ok`: with what was asked for.
-- `none`: a broker says that the group has no consumer there (request 203, code 206).
-- `missing`: a name server says that there is no such topic (code 17).
-- `offline`: a broker says that it has no such client (request 307, code 1).
-- `timeout`: nobody answered in time: no connection, or code 207 for a client that does not answer its broker.
-- `refused`: no right (code 16).
-- `error`: any other code, or an answer that cannot be read.
-- `not_asked`: left out in this round, as for a client that has not answered for a while.
-"""
 
 PUSH: Final = "push"
 PULL: Final = "pull"
@@ -82,7 +79,7 @@ class BrokerSeen(msgspec.Struct, frozen=True, array_like=True):
         name: Broker name, as in routes and queues.
         broker_id: 0 for the master.
         address: Address that was asked.
-        answer: How it answered 203, one of `ANSWERS`.
+        answer: How it answered 203, one of the answers above.
         reason: What it said instead of an answer, as text; None where it answered.
         clients: Its list of the group's clients: one entry per connection, duplicates kept, sorted by the probe,
             because brokers list them in no order. () without an answer.
@@ -132,7 +129,7 @@ class MemberSeen(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         client_id: Client id.
-        answer: How it answered, one of `ANSWERS`.
+        answer: How it answered, one of the answers above.
         language: "JAVA", "GO", ...; from 203. None when not told.
         version: "V5_5_0"; None when not told.
         strategy: Class of its strategy, without "@hash"; None when not told, as by Go and C++ clients.
@@ -180,7 +177,7 @@ class RouteSeen(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         name_server: Address of the name server.
-        answer: One of `ANSWERS`; "missing" when it does not know the topic.
+        answer: One of the answers above; "missing" when it does not know the topic.
         brokers: By broker name; () without an answer.
         mapped: The topic is a static one (`topicQueueMappingByBroker`): clients see logical queues, which are not
             these.
@@ -197,7 +194,7 @@ class QueuesSeen(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         broker: Broker name.
-        answer: How its master answered, one of `ANSWERS`; the tuples are () or None where it did not.
+        answer: How its master answered, one of the answers above; the tuples are () or None where it did not.
         min: Lowest offset that can be read (202); -1 where unknown.
         max: Offset of the next message (202); -1 where unknown.
         committed: The group's offset of the next message to consume (43): -1 where it has none. None when it was not

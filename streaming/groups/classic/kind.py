@@ -52,7 +52,10 @@ from streaming.terminal import counted
 # it may see later changes that. (Java's knows the topics of all members.)
 _DEALS_OWN_TOPICS = frozenset({"RoundRobinAssigner"})
 
-_REBALANCING = {"PreparingRebalance": "join again", "CompletingRebalance": "get their assignments from the leader"}
+REBALANCING: Final = {
+    "PreparingRebalance": "join again",
+    "CompletingRebalance": "get their assignments from the leader",
+}
 """States of a classic group without an assignment in force (`ClassicGroupState`), and what its members must do."""
 
 _PHASES = 3
@@ -83,11 +86,6 @@ def rebalance_timeout(record: MembershipRecord) -> int:
     )
 
 
-def is_rebalancing(observation: GroupObservation) -> bool:
-    """Whether the round shows a classic group without an assignment in force."""
-    return observation.state in _REBALANCING
-
-
 def stuck_rebalance(
     state: GroupState, record: MembershipRecord | None, observation: GroupObservation
 ) -> Iterator[FindingAtRound]:
@@ -101,7 +99,7 @@ def stuck_rebalance(
         record: Its live membership; None if it has none.
         observation: The round.
     """
-    task = _REBALANCING.get(observation.state or "")
+    task = REBALANCING.get(observation.state or "")
     # Without a generation nobody knows the timeouts.
     if task is None or record is None or not record.members:
         return

@@ -45,7 +45,7 @@ from assignors.connect import (
 )
 from streaming.groups.classic.cost import CONNECT_EAGER
 from streaming.groups.classic.drift import judge_again, judge_waiting, judged_of
-from streaming.groups.classic.kind import classic_membership, is_rebalancing, rebalance_timeout, stuck_rebalance
+from streaming.groups.classic.kind import REBALANCING, classic_membership, rebalance_timeout, stuck_rebalance
 from streaming.groups.classic.membership import counts_of, is_connect, standing_members
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.classic.what_if import assigned
@@ -73,7 +73,6 @@ from streaming.records import (
     GroupObservation,
     MembershipRecord,
     SeenConnectors,
-    TopicPartitions,
     Worker,
     each_of,
     holders,
@@ -173,16 +172,12 @@ def _run_twice(record: MembershipRecord) -> tuple[DriftedPartition, ...]:
 def _against_eager(record: MembershipRecord) -> Verdict:
     configured = [unit for member in record.members for unit in each_of(member.assigned)]
     dealt = assign_eagerly(configured, [member.member_id for member in record.members])
-    expected = from_topics({worker: _by_connector(units) for worker, units in dealt.items()})
+    expected = from_topics({worker: [(name, (number,)) for name, number in units] for worker, units in dealt.items()})
     actual = assigned(record)
     if same(expected, actual):
         return Verdict(IDENTICAL, library=_LIBRARY, candidates=1)
     nearest = Nearest(_LIBRARY, drifted_between(expected, actual))
     return Verdict(UNVERIFIED, UNEXPLAINED, candidates=1, nearest=nearest)
-
-
-def _by_connector(units: list[Unit]) -> TopicPartitions:
-    return tuple([(name, (number,)) for name, number in units])
 
 
 def _against_incremental(record: MembershipRecord, workers: Mapping[str, Worker], before: Owned | None) -> Verdict:
@@ -314,7 +309,7 @@ def _against_configuration(
     began = min(state.findings.get(watched, elapsed), elapsed)
     yield FindingAtRound("unassigned", began, "", watched, shown=False)
     delay = max(worker.delay for worker in workers.values())
-    if elapsed - began <= delay + rebalance_timeout(record) or is_rebalancing(observation):
+    if elapsed - began <= delay + rebalance_timeout(record) or observation.state in REBALANCING:
         return
     since = state.clock.now - (elapsed - began)
     runs = {unit for member in record.members for unit in each_of(member.assigned)}

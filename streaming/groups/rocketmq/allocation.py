@@ -93,7 +93,7 @@ def runs(member: MemberSeen, allocation: Allocation) -> Runs:
     """The strategy that a member runs, as far as it tells and the configuration says."""
     if member.strategy is None:
         strategy = strategy_named("AVG")
-        return Runs("AVG", strategy, False, f"{_language(member)} clients do not tell their strategy")
+        return Runs("AVG", strategy, False, f"{member.language or 'such'} clients do not tell their strategy")
     name = name_of(member.strategy, allocation)
     missing = missing_of(name, allocation)
     if missing is not None and not name.startswith("CONSISTENT_HASH"):
@@ -132,10 +132,6 @@ def missing_of(name: str, allocation: Allocation) -> str | None:
     if name == "CONSISTENT_HASH" and allocation.virtual_node_cnt is None:
         return "the number of virtual nodes of CONSISTENT_HASH is not configured, and 10 do not give this"
     return None
-
-
-def _language(member: MemberSeen) -> str:
-    return member.language or "such"
 
 
 def _release(version: str | None) -> tuple[int, ...]:

@@ -39,8 +39,7 @@ from streaming.records import (
     MembershipRecord,
     TopicPartitions,
     Worker,
-    pack_thread,
-    pack_worker,
+    pack_user_data,
 )
 
 # Newest version of a subscription with a field of its own.
@@ -223,7 +222,7 @@ def _worker(member: Any, allowance: Allowance | None = None) -> Member:
         revoked=unique_units(assignment.revoked),
         delay=assignment.delay,
     )
-    read = MemberSubscription(state.version, (), pack_worker(worker), before, -1, None)
+    read = MemberSubscription(state.version, (), pack_user_data(worker), before, -1, None)
     if assignment.version == 0:
         return _member(member, read, worker.started)
     return _member(member, read, unique_units((*before, *worker.started), worker.revoked))
@@ -235,7 +234,7 @@ def _consumer(member: Any, protocol: str | None, allowance: Allowance | None = N
     reasons = [part.reason for part in (subscription, assignment) if isinstance(part, Rejected)]
     if protocol == STREAM and isinstance(subscription, MemberSubscription) and isinstance(assignment, MemberAssignment):
         thread = stream_thread(subscription.user_data, assignment.user_data, assignment.partitions)
-        subscription = replace(subscription, user_data=pack_thread(thread))
+        subscription = replace(subscription, user_data=pack_user_data(thread))
     return _member(
         member,
         None if isinstance(subscription, Rejected) else subscription,

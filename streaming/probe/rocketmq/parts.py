@@ -76,7 +76,7 @@ _MEANINGS: Final = (
 
 
 def outcome(answer: Answer, kind: type[T]) -> tuple[str, str | None, T | None]:
-    """How a question was answered (`records.ANSWERS`), what was said instead of an answer, and the answer."""
+    """How a question was answered (`records/rocketmq.py`), what was said instead of an answer, and the answer."""
     if isinstance(answer, Unanswered):
         return TIMEOUT, text(answer.reason), None
     if answer.code == Code.SUCCESS:

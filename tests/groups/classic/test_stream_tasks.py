@@ -8,7 +8,7 @@ import pytest
 
 from assignors import imbalance
 from streaming.groups.rows import DriftedPartition
-from streaming.records import Member, StreamThread, pack_thread
+from streaming.records import Member, StreamThread, pack_user_data
 from tests.groups.build import Life, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import verdict_of
 
@@ -23,7 +23,7 @@ def make_thread(name: str, tasks_of: dict[int, tuple[int, ...]], **changes: Any)
     tasks = tuple([(str(of), numbers) for of, numbers in tasks_of.items()])
     topics = tuple([(str(of), reads[of]) for of in tasks_of])
     thread = StreamThread(**{"version": 11, "process": name, "active": tasks, "topics": topics} | changes)
-    return make_member(name, ("a", "b", "c"), assigned, user_data=pack_thread(thread))
+    return make_member(name, ("a", "b", "c"), assigned, user_data=pack_user_data(thread))
 
 
 def decided(*threads: Member, partitions: int = 2) -> Life:
