@@ -11,10 +11,10 @@ record in Redpanda's layout (`record_types.py`) has `"dialect": "redpanda"` besi
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
+from streaming.offsets_log.codec.interpreter import base64_of
 from streaming.offsets_log.codec.membership import (
     MemberAssignment,
     MemberSubscription,
@@ -97,13 +97,13 @@ def _value(value: RecordValue) -> dict[str, Any]:
             if isinstance(assignment, MemberAssignment) and assignment.version is not None:
                 show["assignment"] = {
                     "assignedPartitions": _topic_partitions(assignment.partitions),
-                    "userData": _base64(assignment.user_data),
+                    "userData": base64_of(assignment.user_data),
                 }
     return printed
 
 
 def _subscription(value: MemberSubscription) -> dict[str, Any]:
-    out: dict[str, Any] = {"topics": list(value.topics), "userData": _base64(value.user_data)}
+    out: dict[str, Any] = {"topics": list(value.topics), "userData": base64_of(value.user_data)}
     if value.version >= 1:
         out["ownedPartitions"] = _topic_partitions(value.owned)
     if value.version >= 2:
@@ -115,9 +115,3 @@ def _subscription(value: MemberSubscription) -> dict[str, Any]:
 
 def _topic_partitions(value: TopicPartitions) -> list[dict[str, Any]]:
     return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in value]
-
-
-def _base64(data: bytes | None) -> str | None:
-    if data is None:
-        return None
-    return b64encode(data).decode("ascii")

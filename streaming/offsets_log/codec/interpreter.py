@@ -131,7 +131,7 @@ class _Compiler:
             memory = STRUCT_BYTES if field.kind in self._schema.structs else ELEMENT_BYTES
             return Layout(
                 _array_reader(field, element, memory),
-                _array_printer(element),
+                _or_null(lambda value: [element.printed(item) for item in value]),
                 None if field.null_default else (),
                 least,
             )
@@ -150,7 +150,7 @@ class _Compiler:
             printed: _Print = text_of if kind == "uuid" else _as_it_is
             return Layout(methodcaller(kind, field.name), printed, _EMPTY.get(kind, 0), _SIZES[kind])
         method = f"nullable_{kind}" if nullable else "bytes_" if kind == "bytes" else kind
-        printed = _or_null(_base64) if kind == "bytes" else _as_it_is
+        printed = base64_of if kind == "bytes" else _as_it_is
         least = 1 if self._flexible else _LEAST_PLAIN[kind]
         return Layout(methodcaller(method, field.name), printed, _EMPTY[kind], least)
 
@@ -205,11 +205,6 @@ def _array_reader(field: Field, element: Layout, memory: int) -> _Read:
     return read_array
 
 
-def _array_printer(element: Layout) -> _Print:
-    show = element.printed
-    return lambda value: None if value is None else [show(item) for item in value]
-
-
 def _nullable_reader(field: Field, read: _Read) -> _Read:
     name = field.name
     tagged = field.tag is not None
@@ -254,5 +249,8 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _base64(value: bytes) -> str:
+def base64_of(value: bytes | None) -> str | None:
+    """Bytes as JSON has them; None for null."""
+    if value is None:
+        return None
     return b64encode(value).decode("ascii")
