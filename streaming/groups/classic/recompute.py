@@ -319,7 +319,7 @@ def _far_beyond_seen(counts: Mapping[str, SeenCounts]) -> str | None:
 def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) -> frozenset[str]:
     """Topics that the leader subscribes to and of which some member reports previous partitions.
 
-    Java leaders may briefly lack the metadata of any other topic as well (`assignors/clients/hidden_inputs.py`). If
+    Java leaders may briefly lack the metadata of any other topic as well (`assignors/clients/possible_leaders.py`). If
     such a topic stays without an owner, the finding `unassigned` reports it, with no guess at what the leader knew.
     """
     of_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())

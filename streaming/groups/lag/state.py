@@ -239,7 +239,7 @@ class RoundTimes(NamedTuple):
 
 
 class ShareProgress(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
-    """What a share group has done behind the start offset of a partition (`share/progress.py`).
+    """What a share group has done behind the start offset of a partition (`share/deliveries.py`).
 
     Attributes:
         done: Records behind the start offset that are done, as far as they count for the position.
