@@ -17,6 +17,9 @@ from contextlib import suppress
 SERVER = "EVENKEEL_PYTHONS"
 """Variable with the path of the server's socket."""
 
+PYTHON = "EVENKEEL_PYTHON"
+"""Variable with the Python of the process that started the server: the one that has its packages."""
+
 if __name__ == "__main__":
     with socket.socket(socket.AF_UNIX) as server, suppress(OSError):
         server.connect(os.environ.get(SERVER, "") if sys.argv[1:2] == ["-m"] else "")
@@ -24,4 +27,5 @@ if __name__ == "__main__":
         server.sendall(f"{json.dumps([sys.argv[1:], dict(os.environ)])}\n".encode())
         server.recv(1)
         sys.exit()
-    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])  # noqa: S606
+    python = os.environ.get(PYTHON, sys.executable)
+    os.execv(python, [python, *sys.argv[1:]])  # noqa: S606
