@@ -1,14 +1,18 @@
-"""A web server on loopback for which a test answers."""
+"""Web servers on loopback: one for which a test answers, and a token endpoint as identity providers have it."""
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
+from urllib.parse import parse_qs, unquote_plus
 
-__all__ = ["Asked", "Loopback"]
+__all__ = ["Asked", "Loopback", "TokenEndpoint"]
 
 
 class Asked(NamedTuple):
@@ -60,3 +64,28 @@ class Loopback:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class TokenEndpoint(Loopback):
+    """Runs for the duration of the block; answers the client "me" with `secret`.
+
+    Attributes:
+        url: Its address.
+        secret: The client's secret.
+        reply: Makes an answer, which is sent as JSON.
+        asked: The forms that came.
+    """
+
+    def __init__(self, reply: Callable[[], Any]) -> None:
+        super().__init__()
+        self.url = f"http://127.0.0.1:{self.port}/token"
+        self.secret = "hunter2: 50%"
+        self.reply = reply
+        self.asked: list[dict[str, list[str]]] = []
+
+    def answer(self, asked: Asked) -> tuple[int, bytes]:
+        self.asked.append(parse_qs(asked.body.decode()))
+        scheme, _, text = asked.headers["Authorization"].partition(" ")
+        login = [unquote_plus(part) for part in base64.b64decode(text).decode().split(":")]
+        is_known = (scheme, login) == ("Basic", ["me", self.secret])
+        return 200 if is_known else 401, json.dumps(self.reply()).encode()

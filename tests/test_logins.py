@@ -12,7 +12,7 @@ from kafka.net.sasl import get_sasl_mechanism
 
 from streaming import logins
 from streaming.config import KafkaSettings
-from tests.token_endpoint import TokenEndpoint
+from tests.loopback import TokenEndpoint
 
 
 @pytest.fixture

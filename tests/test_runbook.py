@@ -39,8 +39,8 @@ _ROUND_AGAIN = "tests/probe/test_run.py::test_a_broker_that_dies_in_a_round_leav
 _SILENCE = (
     "tests/alerts/judging/test_judge.py::test_silence_fires_after_three_intervals_and_resolves_with_the_next_round"
 )
-_STANDBY = "tests/alerts/test_standby.py::test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone"
-_STOOD_STILL = "tests/alerts/test_standby.py::test_one_that_stood_still_finds_that_it_was_succeeded_and_ends"
+_STANDBY = "tests/alerts/test_fleet.py::test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone"
+_STOOD_STILL = "tests/alerts/test_fleet.py::test_one_that_stood_still_finds_that_it_was_succeeded_and_ends"
 _UNJUDGED = "tests/alerts/test_trouble.py::test_tables_that_cannot_be_judged_are_an_alert_and_then_an_end"
 
 # By the alert, or by words of the sentence.
@@ -49,7 +49,7 @@ PLAYED = {
     "EvenkeelNoRounds": _FIRES,
     "unjudged": _HEALS,
     "EvenkeelTablesUnreadable": _FIRES,
-    "EvenkeelAlerterLate": "tests/alerts/test_standby.py"
+    "EvenkeelAlerterLate": "tests/alerts/test_fleet.py"
     "::test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what_it_owed_is_sent",
     "EvenkeelNoServer": _KILLED,
     "undelivered": _DELIVERED,

@@ -18,8 +18,7 @@ import pytest
 
 from streaming.alerts.delivery.alertmanager import WATCHDOG, AlertmanagerTarget
 from streaming.demo.ports import free_port
-from tests.alerts.build import BEHIND, DRIFT, SILENCE
-from tests.alerts.living import Living, drifted
+from tests.alerts.build import BEHIND, DRIFT, SILENCE, Living, drifted
 from tests.loopback import Asked, Loopback
 from tests.patience import until
 

@@ -19,8 +19,7 @@ from streaming.alerts.transitions import Transition
 from streaming.config import AlertSettings, Owner
 from streaming.exceptions import SetupError
 from streaming.notes import Mute, write_note
-from tests.alerts.build import DRIFT, transition
-from tests.alerts.living import Living, drifted
+from tests.alerts.build import DRIFT, Living, drifted, transition
 
 HOUR = 3_600_000
 NOW = round(datetime.fromisoformat("2026-11-25T23:00:00+00:00").timestamp() * 1000)

@@ -24,7 +24,7 @@ from streaming.groups.state import Rebalances
 from streaming.tables import table_named
 from streaming.times import DAY_MS
 from tests.alerts.build import INTERVAL, START, Writer, time_of, transition
-from tests.alerts.receiver import Receiver
+from tests.alerts.services import Receiver
 
 _RULES = {rule.name: rule for rule in load_rules(SHIPPED_RULES, disabled_too=True)}
 

@@ -13,8 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from streaming.tables import LakeUnreadableError, append_once
-from tests.alerts.build import DRIFT, INTERVAL, SILENCE, UNEVEN, Writer, time_of
-from tests.alerts.living import Watched, until_idle
+from tests.alerts.build import DRIFT, INTERVAL, SILENCE, UNEVEN, Watched, Writer, time_of, until_idle
 
 pytestmark = pytest.mark.turn(3)
 

@@ -176,7 +176,7 @@ def test_a_query_gives_the_same_rows_in_spark_and_in_duckdb(
     given = _asked_of(query)[0]
     in_spark = _in_spark(registered, query, given)
     assert [_plain(row) for row in reader.rows(query.duckdb, given)] == in_spark
-    # Every cluster of this lake has begun (`tests/serve/test_fleet.py` has one that has not).
+    # Every cluster of this lake has begun (`tests/serve/test_page.py` has one that has not).
     assert in_spark or name == "unstarted", "a query that finds nothing here shows nothing"
 
 

@@ -1,4 +1,4 @@
-"""What a user of a release has when the next one is installed: a lake and its checkpoint, half way through topics.
+"""What a user of a release has when the next one is installed: files, a lake and its checkpoint, half way.
 
 The recorded topics are written to a broker again, record by record, with their offsets and times.
 """
@@ -7,18 +7,33 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
+from streaming.alerts import Rule, load_rules
+from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings, load_settings
 from tests.e2e.compacting import PARTITIONS, Record, names
 from tests.e2e.recording import CLUSTER
 
-__all__ = ["LAKE", "first_half", "packed_lake", "restore", "settings_on", "unpack_lake"]
+__all__ = [
+    "FILES",
+    "LAKE",
+    "first_half",
+    "meaning",
+    "packed_files",
+    "packed_lake",
+    "restore",
+    "settings_on",
+    "unpack_lake",
+]
 
 LAKE = "lake.txt"
 
@@ -83,3 +98,60 @@ def unpack_lake(lines: Iterable[list[str]], lake: Path) -> None:
 
 def _nobodys(found: re.Match[str]) -> str:
     return json.dumps({found[1]: {} if found[1] == "topics" else None})[1:-1]
+
+
+FILES = "files.txt"
+
+_SHIPPED = ("evenkeel.toml", "alerts.yaml")
+
+_TURNED_OFF = re.compile(r"# (?=\[+[a-z_.]+\]+$|[a-z_]+ = (?!\[\]))")
+"""What stands before a section or a setting; an empty list stands above the sections that fill it."""
+
+_NUMBER = re.compile(r"(?<= = )\d+(?=\s|$)", re.MULTILINE)
+
+_BOOLEAN = re.compile(r"(?<= = )(true|false)(?=\s|$)", re.MULTILINE)
+
+
+def packed_files(folder: Path) -> Iterator[list[Any]]:
+    """The files that are shipped in a folder, all settings turned on, and what is read from them, as JSON values."""
+    settings, rules = ((folder / name).read_text("utf-8") for name in _SHIPPED)
+    settings = _with_every_setting(settings)
+    yield [settings, rules, meaning(settings, rules)]
+
+
+def meaning(settings: str, rules: str) -> dict[str, Any]:
+    """What this release reads from a file of settings and one of rules, as JSON values."""
+    with tempfile.TemporaryDirectory() as name:
+        files = Path(name, _SHIPPED[0]), Path(name, _SHIPPED[1])
+        for file, text in zip(files, (settings, rules), strict=True):
+            file.write_text(text, "utf-8")
+        others = {name: value for name, value in os.environ.items() if not name.startswith("EVENKEEL_")}
+        with patch.dict(os.environ, others | {"EVENKEEL_CONFIG": str(files[0])}, clear=True):
+            read = load_settings().model_dump(mode="json")
+        return {
+            "settings": read,
+            "rules": {rule.name: _meaning_of(rule) for rule in load_rules(files[1], disabled_too=True)},
+        }
+
+
+def _with_every_setting(shipped: str) -> str:
+    """The text of a file of settings with every setting turned on, and numbers and switches unlike the defaults."""
+    on = "\n".join(_TURNED_OFF.sub("", line, count=1) for line in shipped.splitlines())
+    on = _NUMBER.sub(lambda number: str(int(number[0]) + 1), on)
+    return _BOOLEAN.sub(lambda given: "true" if given[0] == "false" else "false", on)
+
+
+def _meaning_of(rule: Rule) -> dict[str, Any]:
+    return {
+        "table": rule.table.name,
+        "when": rule.when.sql,
+        "hold": [rule.hold_ms, rule.hold_rounds],
+        "severity": rule.severity,
+        "labels": dict(rule.labels),
+        "value": rule.value and rule.value.sql,
+        "message": rule.message,
+        "key": list(rule.key),
+        "keep_ms": rule.keep_ms,
+        "runbook_url": rule.runbook_url,
+        "enabled": rule.enabled,
+    }

@@ -29,8 +29,7 @@ from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
 from streaming.places import shipped_folder
-from tests.e2e.carried import LAKE, first_half, packed_lake, restore, settings_on
-from tests.e2e.carried_files import FILES, packed_files
+from tests.e2e.carried import FILES, LAKE, first_half, packed_files, packed_lake, restore, settings_on
 from tests.e2e.compacting import TOPICS, dump_topics
 from tests.e2e.lakes import write_packed
 from tests.e2e.recording import record, settings_for

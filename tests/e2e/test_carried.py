@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.e2e.carried import LAKE, first_half, restore, settings_on, unpack_lake
-from tests.e2e.carried_files import FILES, meaning
+from tests.e2e.carried import FILES, LAKE, first_half, meaning, restore, settings_on, unpack_lake
 from tests.e2e.compacting import TOPICS, Record
 from tests.e2e.conftest import run_to_the_end
 from tests.e2e.lakes import RELEASES, contents, differences, read_packed

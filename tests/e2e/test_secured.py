@@ -26,10 +26,9 @@ from streaming.process import GuardedProcess
 from streaming.records import RoundClosed
 from streaming.tables import LakeReader
 from tests.e2e.conftest import run_to_the_end
-from tests.probe.credentials import client_certificate, trust
-from tests.probe.secured import RIGHTS, Secured, running
+from tests.loopback import TokenEndpoint
+from tests.probe.secured import RIGHTS, Secured, client_certificate, running, trust
 from tests.short_lived import SHORT_LIVED
-from tests.token_endpoint import TokenEndpoint
 
 pytestmark = [
     pytest.mark.kafka,

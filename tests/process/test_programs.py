@@ -1,4 +1,4 @@
-"""Small programs under real guards: restarts, rests, messages, and the processes and logs left behind."""
+"""Small programs under real guards, forked or not: restarts, rests, messages, and what is left behind."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from streaming.lifecycle import SUPERVISOR
 from streaming.process import Program, Programs
 from tests.process.kept import PARENT, WAITS, Kept, program_of, until
 
-pytestmark = pytest.mark.turn(6)
-
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -40,6 +38,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.turn(6)
 def test_who_is_killed_or_needs_a_person_is_back_and_the_others_go_on(kept: Kept) -> None:
     waits, needs, fails = (
         Program("waits", WAITS, 5),
@@ -73,6 +72,7 @@ def test_who_is_killed_or_needs_a_person_is_back_and_the_others_go_on(kept: Kept
     assert {line.split(" ")[2] for line in own} == {"WARNING", "INFO"}
 
 
+@pytest.mark.turn(6)
 def test_a_killed_guard_is_replaced_with_its_program_and_nothing_of_the_old_run_is_left(
     kept: Kept, tmp_path: Path
 ) -> None:
@@ -89,6 +89,7 @@ def test_a_killed_guard_is_replaced_with_its_program_and_nothing_of_the_old_run_
     kept.until_said("parent runs again")
 
 
+@pytest.mark.turn(6)
 @pytest.mark.parametrize("code", [1, SETUP_EXIT_CODE])
 def test_of_a_program_that_ends_at_once_the_pauses_double_until_a_run_has_lasted(code: int, tmp_path: Path) -> None:
     dies = """
@@ -105,6 +106,7 @@ def test_of_a_program_that_ends_at_once_the_pauses_double_until_a_run_has_lasted
     assert all(after - before >= pause for (before, after), pause in zip(pairwise(starts), (1, 2, 4), strict=True))
 
 
+@pytest.mark.turn(6)
 def test_a_program_that_needs_a_person_after_it_was_up_is_down(kept: Kept) -> None:
     code = """
     import sys, time
@@ -119,6 +121,7 @@ def test_a_program_that_needs_a_person_after_it_was_up_is_down(kept: Kept) -> No
     kept.until_said("alerter runs again")
 
 
+@pytest.mark.turn(6)
 def test_programs_stop_last_started_first_and_only_those_that_are_named(kept: Kept, tmp_path: Path) -> None:
     told = tmp_path / "told"
     programs = [program_of(name, _TELLS, str(told), name) for name in ("one", "two", "three")]
@@ -142,6 +145,7 @@ def test_programs_stop_last_started_first_and_only_those_that_are_named(kept: Ke
     ]
 
 
+@pytest.mark.turn(6)
 def test_secrets_reach_a_program_by_environment_and_stand_in_no_file_and_no_command_line(kept: Kept) -> None:
     shows = program_of(
         "shows", "import os, time; print(len(os.environ['EVENKEEL_KAFKA__SASL_PASSWORD']), flush=True); time.sleep(600)"
@@ -155,6 +159,7 @@ def test_secrets_reach_a_program_by_environment_and_stand_in_no_file_and_no_comm
     assert "100% secret" not in written + " ".join(" ".join(process.cmdline()) for process in ours)
 
 
+@pytest.mark.turn(6)
 def test_a_program_knows_by_name_what_starts_it_again(kept: Kept) -> None:
     shows = program_of("shows", f"import os, time; print(os.environ[{SUPERVISOR!r}], flush=True); time.sleep(600)")
     kept.programs.start(shows)
@@ -167,6 +172,7 @@ def test_a_program_knows_by_name_what_starts_it_again(kept: Kept) -> None:
     assert len(first) == 32
 
 
+@pytest.mark.turn(6)
 def test_logs_are_this_users_alone_and_what_a_program_makes_is_as_ever(tmp_path: Path) -> None:
     makes = program_of(
         "makes", f"open({str(tmp_path / 'made')!r}, 'w'); print('made', flush=True); import time; time.sleep(600)"
@@ -189,6 +195,7 @@ def test_logs_are_this_users_alone_and_what_a_program_makes_is_as_ever(tmp_path:
     assert stat.S_IMODE((tmp_path / "lake").stat().st_mode) == 0o755
 
 
+@pytest.mark.turn(6)
 def test_a_module_in_the_working_folder_takes_no_librarys_place_and_pythonpath_still_counts(
     kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +214,7 @@ def test_a_module_in_the_working_folder_takes_no_librarys_place_and_pythonpath_s
         assert log.read_text() == "a strategy of the user\nTrue\n"
 
 
+@pytest.mark.turn(6)
 def test_a_log_has_a_bound_and_no_escape_of_a_terminal(kept: Kept) -> None:
     loud = program_of(
         "loud",
@@ -234,6 +242,7 @@ def test_a_log_has_a_bound_and_no_escape_of_a_terminal(kept: Kept) -> None:
     assert "\x1b" not in "".join(written().values())
 
 
+@pytest.mark.turn(6)
 def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
     code = f"""
     import sys, time
@@ -257,3 +266,142 @@ def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
     running.kill()
     running.wait(60)
     assert psutil.wait_procs(children, timeout=60)[1] == []
+
+
+_CHECKOUT = Path(__file__).parents[2]
+_MODULE = "tests.process.forked_program"
+
+
+def _forked(name: str, without: tuple[str, ...] = (), **environment: str) -> Program:
+    return Program(name, ("-m", _MODULE), 5, without, environment, is_forked=True)
+
+
+@pytest.fixture
+def three(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """Three programs that run."""
+    monkeypatch.setenv("PYTHONPATH", str(_CHECKOUT))
+    programs = [_forked(f"probe-{number}") for number in range(3)]
+    for program in programs:
+        kept.programs.start(program)
+    for program in programs:
+        until(lambda program=program: "here" in kept.programs.log_of(program).read_text())  # type: ignore[misc]
+    return programs
+
+
+def _server_of(program: int) -> psutil.Process:
+    """The process that has forked a program's guard."""
+    server = psutil.Process(program).parents()[1]
+    assert server.cmdline()[-1] == _MODULE
+    return server
+
+
+@pytest.mark.turn(6)
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+def test_one_that_is_killed_is_back_and_the_others_go_on(kept: Kept, three: list[Program]) -> None:
+    first = [kept.pid(program) for program in three]
+    server = _server_of(first[0])
+    psutil.Process(first[1]).kill()
+    kept.until_said("probe-1 was killed (SIGKILL) and is being restarted")
+    after = [kept.pid(program) for program in three]
+    assert [after[0], after[2]] == [first[0], first[2]]
+    assert after[1] != first[1]
+    assert {_server_of(pid) for pid in after} == {server}
+    kept.until_said("probe-1 runs again")
+
+
+@pytest.mark.turn(6)
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+def test_a_killed_guard_is_replaced_with_its_program_alone(kept: Kept, three: list[Program]) -> None:
+    first = [kept.pid(program) for program in three]
+    old = psutil.Process(first[2])
+    guard = old.parent()
+    guard.kill()
+    kept.until_said("the guard of probe-2 has ended, and is restarted with its program")
+    assert psutil.wait_procs([old], timeout=60)[1] == []
+    after = [kept.pid(program) for program in three]
+    assert after[:2] == first[:2]
+    assert after[2] != first[2]
+
+
+@pytest.mark.turn(6)
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+def test_a_killed_server_takes_its_programs_along_and_all_are_back(kept: Kept, three: list[Program]) -> None:
+    old = [psutil.Process(kept.pid(program)) for program in three]
+    server = _server_of(old[0].pid)
+    server.kill()
+    assert psutil.wait_procs(old, timeout=60)[1] == []
+    until(lambda: len({one.process.pid for one in kept.programs._kept if one.process is not None}) == 3)
+    for program in three:
+        kept.until_said(f"{program.name} runs again")
+    assert len({_server_of(kept.pid(program)) for program in three}) == 1
+
+
+@pytest.mark.turn(6)
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+def test_they_are_stopped_in_order_and_the_server_ends_after_them(kept: Kept, three: list[Program]) -> None:
+    processes = [psutil.Process(kept.pid(program)) for program in three]
+    server = _server_of(processes[0].pid)
+    kept.programs.stop([three[0].name])
+    assert not processes[0].is_running()
+    assert processes[1].is_running()
+    kept.programs.__exit__()
+    assert psutil.wait_procs([*processes, server], timeout=1)[1] == []
+    assert kept.said == []
+
+
+@pytest.mark.turn(6)
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+def test_the_exit_code_is_the_programs_own_and_its_last_line_is_told(kept: Kept, three: list[Program]) -> None:
+    kept.programs.start(_forked("needs", CODE="2"))
+    kept.programs.start(_forked("fails", CODE="7"))
+    kept.until_said("needs cannot run: here ")
+    kept.until_said("fails ended with code 7 (here ")
+    server = _server_of(kept.pid(three[0]))
+    until(lambda: not any(child.status() == psutil.STATUS_ZOMBIE for child in server.children()))
+
+
+@pytest.mark.turn(6)
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+def test_each_has_its_own_secrets_and_the_server_has_none(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(_CHECKOUT))
+    monkeypatch.setenv("MINE", "secret of one")
+    monkeypatch.setenv("HIS", "secret of another")
+    one, another = _forked("one", without=("HIS",)), _forked("another", without=("MINE",))
+    for program, said in ((one, "secret of one, None"), (another, "None, secret of another")):
+        kept.programs.start(program)
+        until(lambda program=program, said=said: said in kept.programs.log_of(program).read_text())  # type: ignore[misc]
+    pid = kept.pid(one)
+    for process in (psutil.Process(pid), _server_of(pid)):
+        assert not {name for name in process.environ() if name in {"MINE", "HIS"} or "PASSWORD" in name}
+
+
+@pytest.mark.turn(6)
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+def test_they_share_what_the_server_has_imported_and_are_told_apart_by_name(kept: Kept, three: list[Program]) -> None:
+    processes = [psutil.Process(kept.pid(program)) for program in three]
+    assert max(process.memory_full_info().uss for process in processes) < 16 << 20
+    assert {process.name() for process in processes} == {program.name for program in three}
+
+
+@pytest.mark.turn(6)
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+def test_all_end_when_their_starter_is_killed(tmp_path: Path) -> None:
+    starter = f"""
+    import time
+    from pathlib import Path
+    from streaming.process import Program, Programs
+    with Programs(Path({str(tmp_path / "logs")!r}), {{}}) as programs:
+        for name in ("one", "another"):
+            programs.start(Program(name, ("-m", {_MODULE!r}), 5, is_forked=True))
+        print("ready", flush=True)
+        time.sleep(600)
+    """
+    running = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(starter)], stdout=subprocess.PIPE, env={"PYTHONPATH": str(_CHECKOUT)}
+    )
+    assert running.stdout.readline() == b"ready\n"
+    below = psutil.Process(running.pid).children(recursive=True)
+    assert len(below) == 5  # the server, and two guards with their programs
+    running.kill()
+    running.wait()
+    assert psutil.wait_procs(below, timeout=60)[1] == []

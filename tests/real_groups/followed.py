@@ -5,6 +5,8 @@ States and payloads are packed and unpacked in between, like in the job.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -21,9 +23,10 @@ from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
 from streaming.probe import Probe, RoundAbandonedError
 from streaming.records import group_key
+from tests.e2e.plain_job import PlainJob
 from tests.patience import until
 
-__all__ = ["Followed", "until"]
+__all__ = ["Followed", "Rounds", "judged", "settings_of", "until"]
 
 
 class Followed:
@@ -133,3 +136,63 @@ class Followed:
 
     def _of(self, group: str) -> Rows:
         return self.rows[group_key(group)]
+
+
+def settings_of(bootstrap: str, prefix: str, metadata_ms: int) -> Settings:
+    """Settings for monitoring the groups with this prefix, whose members' metadata has this maximum age."""
+    return Settings(
+        cluster=prefix,
+        kafka=KafkaSettings(bootstrap_servers=bootstrap),
+        filters=Filters(groups=(f"/^{prefix}/",)),
+        probe=ProbeSettings(
+            interval_ms=1_000, events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds", cluster_topics=False
+        ),
+        # Twice the age, as documented, and more because a loaded machine is late.
+        job=JobSettings(metadata_grace_ms=2 * metadata_ms + 30_000),
+    )
+
+
+class Rounds:
+    """Rounds of a real probe, one after the other; a context manager that ends with a round that has seen everything.
+
+    Attributes:
+        closed: Number of closed rounds.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.closed = 0
+        self._probe = Probe(settings)
+        self._interval_s = settings.probe.interval_ms / 1000
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._round()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        with self._probe:
+            self._round()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            # Like the probe's own process: a failed round is tried again.
+            with contextlib.suppress(RoundAbandonedError):
+                self._round()
+
+    def _round(self) -> None:
+        self._probe.round()
+        self.closed += 1
+
+
+def judged(settings: Settings) -> Rows:
+    """The job's rows for all closed rounds."""
+    job = PlainJob(SourceSettings.of(settings), kept_readers, 20, config=group_config(settings))
+    job.run()
+    # A round may be late on a loaded machine, but no records may be missing.
+    assert not job.rows.quarantine, job.rows.quarantine
+    assert {gap.kind for gap in job.rows.gaps} <= {"rounds"}, job.rows.gaps
+    return job.rows

@@ -35,6 +35,7 @@ from tests.conftest import Tell
 from tests.oracle.java_classes import JavaMembers
 from tests.oracle.members_process import MembersProcess
 from tests.probe.witness import Cluster
+from tests.real_groups.followed import Rounds, judged, settings_of
 from tests.real_groups.promises import broken
 from tests.real_groups.real_churn import ChurningGroup
 from tests.real_groups.real_clients import PROGRAMS
@@ -47,7 +48,6 @@ from tests.real_groups.real_members import (
     StartMember,
     starter,
 )
-from tests.real_groups.real_verdicts import Rounds, judged, settings_of
 from tests.real_groups.recorded import Recording
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]

@@ -24,7 +24,7 @@ from tests.groups.build import Life, make_observation, make_topic
 from tests.oracle.java_classes import JavaMembers
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster, read_round
-from tests.real_groups.real_log import core_verdicts, offsets_log
+from tests.real_groups.real_log import Scaled, core_verdicts, follow, offsets_log
 from tests.real_groups.real_members import (
     HASH_SEED,
     LIBRARIES,
@@ -34,7 +34,6 @@ from tests.real_groups.real_members import (
     StartMember,
     starter,
 )
-from tests.real_groups.real_stories import Scaled, follow
 
 COUNTS = {"a": 5, "b": 3, "c-10": 4, "c-2": 11}
 ALL = tuple(COUNTS)

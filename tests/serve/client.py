@@ -1,19 +1,35 @@
-"""Requests to the server in this process, without sockets."""
+"""The server, asked in this process without sockets or as users start it, and what a reader sees of its answers."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 import threading
-from collections.abc import Mapping
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, quote_from_bytes, unquote
 
+import pytest
+from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
-__all__ = ["Answer", "ask"]
+from streaming.demo.ports import free_port
+from streaming.serve.api.listings import encode_cursor
+from streaming.serve.metrics import Scrapes
+from streaming.serve.model import Model
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeLake
 
 
 @dataclass(frozen=True)
@@ -73,3 +89,124 @@ def _loop() -> asyncio.AbstractEventLoop:
         target=loop.run_until_complete, args=(loop.create_future(),), name="requests of tests", daemon=True
     ).start()
     return loop
+
+
+@dataclass
+class Served:
+    lake: MadeLake
+    model: Model
+    scrapes: Scrapes
+    app: ASGIApp
+    quiet_s: dict[str, float]
+    steady_s: float = 1_000.0
+
+    def poll(self) -> None:
+        """One poll of the lake, as the thread does it."""
+        self.model.lake.poll()
+        while self.model.lake.read_on():
+            pass
+        self.model.renew_snapshot()
+
+    def get(self, target: str, **more: Any) -> Answer:
+        return ask(self.app, target, **more)
+
+    def metric(self, line: str, target: str = "/metrics") -> float:
+        """The value of one series, by the beginning of its line."""
+        found = [text for text in self.get(target).text.split("\n") if text.startswith(f"{line} ")]
+        assert len(found) == 1, (line, found)
+        return float(found[0].rpartition(" ")[2])
+
+
+class Seen(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def links(self) -> list[str]:
+        return [attrs["href"] or "" for tag, attrs in self.tags if tag == "a" and "href" in attrs]
+
+
+def answered(served: Served, target: str) -> Answer:
+    """The answer of a board that waits no longer for its older rows: they are there, or it cannot be shown."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        answer = served.get(target)
+        if "Older rows are being read" not in answer.text:
+            return answer
+        # A rendering is kept until something changes.
+        served.model.lake.forget()
+    raise AssertionError(f"{target} never had its older rows")
+
+
+def shown(served: Served, target: str) -> str:
+    """A board once its older rows are there."""
+    answer = answered(served, target)
+    assert answer.status == 200, (target, answer.text[-900:])
+    return answer.text
+
+
+def text_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+EVENKEEL = str(Path(sys.executable).with_name("evenkeel"))
+
+_PAUSE_S = 0.05
+"""Without a pause, the asking takes as much processor time as the answer."""
+
+
+@contextmanager
+def running(
+    lake: Path | str, log: Path, *, until: str = "ok silent", **environment: str
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The process, once `/health` says one of some words; yields its address."""
+    port = free_port()
+    given = {**os.environ, "EVENKEEL_SERVE__REFRESH_MS": "500", "EVENKEEL_SERVE__ALERTS": "false", **environment}
+    with log.open("wb") as output:
+        command = [EVENKEEL, "serve", "--lake", str(lake), "--listen", f"127.0.0.1:{port}"]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=given)
+        try:
+            address = f"http://127.0.0.1:{port}"
+            while _status(address) not in until.split():
+                if process.poll() is not None:
+                    pytest.fail(log.read_text())
+                pause()
+            yield address, process
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def pause() -> None:
+    """Between two questions of a test that asks until the answer is there."""
+    threading.Event().wait(_PAUSE_S)
+
+
+def _status(address: str) -> str:
+    status, said = get(f"{address}/health")
+    return str(json.loads(said)["status"]) if status == 200 else ""
+
+
+def get(address: str, **headers: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+TEXTS = st.one_of(
+    st.text(max_size=60).map(lambda text: quote(text.encode("utf-8", "surrogatepass"))),
+    st.binary(max_size=60).map(quote_from_bytes),
+    st.sampled_from([*map(quote, HOSTILE), CLUSTER, "null", "0", "-1", "1000", "1" * 400, "1e9", "NaN", "%00", "+"]),
+    st.datetimes().map(lambda time: quote(f"{time.isoformat()}Z")),
+    st.lists(st.one_of(st.text(max_size=9), st.integers(), st.floats(allow_nan=False), st.none()),
+             max_size=5).map(encode_cursor),
+)  # fmt: skip

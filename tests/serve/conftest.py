@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.types import ASGIApp
 
 from dashboards import Site
 from streaming.config import load_settings
@@ -17,33 +15,7 @@ from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
 from tests.dashboards.made_events import add_events, add_load
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
-from tests.serve.client import Answer, ask
-
-
-@dataclass
-class Served:
-    lake: MadeLake
-    model: Model
-    scrapes: Scrapes
-    app: ASGIApp
-    quiet_s: dict[str, float]
-    steady_s: float = 1_000.0
-
-    def poll(self) -> None:
-        """One poll of the lake, as the thread does it."""
-        self.model.lake.poll()
-        while self.model.lake.read_on():
-            pass
-        self.model.renew_snapshot()
-
-    def get(self, target: str, **more: Any) -> Answer:
-        return ask(self.app, target, **more)
-
-    def metric(self, line: str, target: str = "/metrics") -> float:
-        """The value of one series, by the beginning of its line."""
-        found = [text for text in self.get(target).text.split("\n") if text.startswith(f"{line} ")]
-        assert len(found) == 1, (line, found)
-        return float(found[0].rpartition(" ")[2])
+from tests.serve.client import Served
 
 
 def add_note(lake: MadeLake, number: int) -> None:

@@ -23,9 +23,7 @@ from streaming.maintain import Maintainer
 from tests.dashboards.made_events import OTHER, TARGET, add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.examples import by_day, examples
-from tests.serve.conftest import Served
-from tests.serve.seen import Seen, shown, text_of
-from tests.serve.texts import TEXTS
+from tests.serve.client import TEXTS, Seen, Served, shown, text_of
 
 pytestmark = pytest.mark.turn(6)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
-from tests.serve.conftest import Served
+from tests.serve.client import Served
 
 OF = f"/v3/kafka/{CLUSTER}"
 ENVELOPE = {"error", "message", "request"}

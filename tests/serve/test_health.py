@@ -19,8 +19,7 @@ from streaming.serve.model import Model
 from streaming.tables import ALL_TABLES, DeltaLake, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
-from tests.serve.conftest import Served
-from tests.serve.running import pause
+from tests.serve.client import Served, pause
 
 WEEK = 7 * 86_400.0
 

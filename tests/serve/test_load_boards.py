@@ -16,8 +16,7 @@ from streaming.config import Owner
 from streaming.maintain import Maintainer
 from tests.dashboards.made_events import BUSY, NOBODYS
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
-from tests.serve.conftest import Served
-from tests.serve.seen import shown, text_of
+from tests.serve.client import Served, shown, text_of
 
 
 def test_a_hot_member_comes_first_and_a_hot_partition_is_named(boards: Served) -> None:

@@ -17,12 +17,11 @@ from streaming.alerts import AlerterFleet, fleet
 from streaming.config import AlertSettings, Settings
 from streaming.process import lease_of
 from streaming.tables import in_memory
-from tests.alerts.build import DRIFT, Writer
-from tests.alerts.living import drifted, lease_elsewhere
-from tests.alerts.receiver import Receiver
+from tests.alerts.build import DRIFT, Writer, drifted, lease_elsewhere
+from tests.alerts.services import Receiver
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.patience import until
-from tests.serve.running import EVENKEEL, get, pause, running
+from tests.serve.client import EVENKEEL, get, pause, running
 
 pytestmark = pytest.mark.turn(6)
 

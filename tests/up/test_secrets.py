@@ -19,8 +19,7 @@ from kafka import KafkaConsumer, TopicPartition
 from streaming.demo.ports import free_port
 from streaming.tables import TABLES, LakeReader
 from tests.patience import until
-from tests.probe.credentials import PASSWORD
-from tests.probe.secured import RIGHTS, running
+from tests.probe.secured import PASSWORD, RIGHTS, running
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1_500)]
 

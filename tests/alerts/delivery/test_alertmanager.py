@@ -13,8 +13,7 @@ import pytest
 
 from streaming.alerts.delivery.alertmanager import AlertmanagerTarget
 from streaming.exceptions import SetupError
-from tests.alerts.build import BEHIND, DRIFT, time_of
-from tests.alerts.living import Living, drifted
+from tests.alerts.build import BEHIND, DRIFT, Living, drifted, time_of
 from tests.loopback import Asked, Loopback
 
 pytestmark = pytest.mark.turn(3)

@@ -16,10 +16,8 @@ from streaming.config import AlertSettings, JobSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
-from tests.alerts.build import DRIFT, Writer, rules
-from tests.alerts.living import until_idle
-from tests.alerts.receiver import Receiver
-from tests.alerts.services import Services
+from tests.alerts.build import DRIFT, Writer, rules, until_idle
+from tests.alerts.services import Receiver, Services
 
 pytestmark = pytest.mark.turn(6)
 

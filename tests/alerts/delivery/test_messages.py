@@ -15,8 +15,7 @@ from streaming.alerts.delivery.messages import CLOSES, GOES_ON, INCIDENTS, Wordi
 from streaming.alerts.delivery.targets import DeliveryTarget, inert
 from streaming.alerts.transitions import Transition
 from tests.alerts.build import transition
-from tests.alerts.receiver import Receiver
-from tests.alerts.services import MailServer, Request, Services
+from tests.alerts.services import MailServer, Receiver, Request, Services
 
 _ALERT = "e5cca8409104fd8c0f84ff24a071abe2"
 

@@ -20,8 +20,7 @@ from streaming.alerts.judging.judge import Judge, Remembered
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
 from streaming.tables import LakeUnreadableError
-from tests.alerts.build import BEHIND, DRIFT, INTERVAL, SILENCE, UNEVEN, Writer, rules, time_of
-from tests.alerts.living import Watched
+from tests.alerts.build import BEHIND, DRIFT, INTERVAL, SILENCE, UNEVEN, Watched, Writer, rules, time_of
 from tests.examples import examples
 
 _ENTITIES = [f'{{"group_id":"{name}"}}' for name in "gh"]

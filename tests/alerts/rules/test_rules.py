@@ -18,7 +18,7 @@ from streaming.cli import app
 from streaming.config import SHIPPED_RULES
 from streaming.exceptions import SetupError
 from tests.alerts.build import DRIFT, UNEVEN, rules
-from tests.serve.running import EVENKEEL
+from tests.serve.client import EVENKEEL
 
 _GOOD = {
     "name": "lag",

@@ -24,9 +24,7 @@ from streaming.tables import LakeReader
 from streaming.times import epoch_ms
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.examples import examples
-from tests.serve.client import Answer
-from tests.serve.conftest import Served
-from tests.serve.texts import TEXTS
+from tests.serve.client import TEXTS, Answer, Served
 
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as of_text
 
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
-from tests.serve.conftest import Served
+from tests.serve.client import Served
 
 _KLE = "cluster_name group topic partition member_host consumer_id client_id"
 

@@ -26,7 +26,7 @@ from streaming.serve.metrics.otlp import Push
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.examples import by_day
 from tests.loopback import Asked, Loopback
-from tests.serve.conftest import Served
+from tests.serve.client import Served
 
 LIVE = ("evenkeel_round_age_seconds", "evenkeel_batch_age_seconds")
 

@@ -23,7 +23,7 @@ from streaming.demo.ports import free_port
 from streaming.tables import table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.patience import until
-from tests.serve.running import running
+from tests.serve.client import running
 
 pytestmark = pytest.mark.soak
 
