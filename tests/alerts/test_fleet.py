@@ -55,14 +55,22 @@ class Deployment:
         monkeypatch.setattr(fleet, "open_targets", lambda _: {"ops": self.mail})
         monkeypatch.setattr(fleet, "_POLL_S", 3_600.0)
         monkeypatch.setattr(fleet, "_AGAIN_S", 0.05)
-        self._writers = {name: Writer(folder, name) for name in clusters}
-        self._next = dict.fromkeys(clusters, 0)
+        self._writers: dict[str, Writer] = {}
+        self._next: dict[str, int] = {}
         for name in clusters:
-            self.round(name)
+            self.begin(name)
         self.write_file(*clusters)
         self.record(*clusters)
+        self.start()
+
+    def start(self) -> None:
         self.alerters = AlerterFleet(load_fleet())
         self.alerters.start()
+
+    def begin(self, cluster: str) -> None:
+        """Write the first round of a cluster."""
+        self._writers[cluster], self._next[cluster] = Writer(self.folder, cluster), 0
+        self.round(cluster)
 
     def write_file(self, *clusters: str, more: str = "", of_alerts: str = "") -> None:
         entries = "".join(f'[[clusters]]\nname = "{name}"\n' for name in clusters)
@@ -79,6 +87,11 @@ class Deployment:
         rows: list[dict[str, Any]] = [row for group in groups for row in drifted(group)]
         self._writers[cluster].write(self._next[cluster], {"drift": rows} if rows else {})
         self._next[cluster] += 1
+
+    def tells(self, cluster: str, group: str = "orders") -> None:
+        """A group of the cluster drifts, and it is sent."""
+        self.round(cluster, group)
+        self.hears(cluster, "firing", group)
 
     def hears(self, *message: str | None) -> None:
         until(lambda: message in self.mail.told, told=f"{message} is sent, beside {self.mail.told}")
@@ -105,10 +118,8 @@ def deploy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
 def test_each_cluster_is_judged_by_its_own_alerter(deploy: Callable[..., Deployment]) -> None:
     deployed = deploy("a", "b")
-    deployed.round("a", "orders")
-    deployed.round("b", "orders")
-    deployed.hears("a", "firing", "orders")
-    deployed.hears("b", "firing", "orders")
+    deployed.tells("a")
+    deployed.tells("b")
     assert deployed.states("a") == deployed.states("b") == [("firing", "orders")]
 
 
@@ -126,8 +137,7 @@ def test_a_cluster_that_cannot_be_judged_delays_no_alert_of_another(
     monkeypatch.setattr(Judge, "judge_new_rounds", hangs)
     deployed = deploy("a", "b")
     assert asked.wait(_PATIENCE_S)
-    deployed.round("b", "orders")
-    deployed.hears("b", "firing", "orders")
+    deployed.tells("b")
     over.set()
 
 
@@ -136,39 +146,33 @@ def test_a_cluster_that_floods_a_target_delays_no_alert_of_another(deploy: Calla
     deployed.mail.stuck = {"a"}
     deployed.round("a", *(f"g{number}" for number in range(300)))
     until(lambda: len(deployed.states("a")) == 300, told="the flood is decided")
-    deployed.round("b", "orders")
-    deployed.hears("b", "firing", "orders")
+    deployed.tells("b")
     assert deployed.mail.told == [("b", "firing", "orders")], "nothing of the flood has got through yet"
 
 
 def test_a_cluster_that_is_added_is_judged_and_the_alerters_of_others_go_on(deploy: Callable[..., Deployment]) -> None:
     deployed = deploy("a")
     before = deployed.alerters._works["a"]
-    deployed._writers["b"], deployed._next["b"] = Writer(deployed.folder, "b"), 0
-    deployed.round("b")
+    deployed.begin("b")
     deployed.write_file("a", "b")
     deployed.alerters.poll()
     assert deployed.alerters.clusters == {"a", "b"}
     assert deployed.alerters._works["a"] is before
-    deployed.round("b", "orders")
-    deployed.hears("b", "firing", "orders")
+    deployed.tells("b")
 
 
 def test_what_fires_of_a_cluster_that_is_removed_is_gone_and_nothing_of_it_fires_any_more(
     deploy: Callable[..., Deployment],
 ) -> None:
     deployed = deploy("a", "b")
-    deployed.round("a", "orders")
-    deployed.round("b", "orders")
-    deployed.hears("a", "firing", "orders")
-    deployed.hears("b", "firing", "orders")
+    deployed.tells("a")
+    deployed.tells("b")
     deployed.write_file("a")
     deployed.alerters.poll()
     deployed.hears("b", "gone", "orders")
     until(lambda: not deployed.alerters._closed["b"]._thread.is_alive(), told="the work for it ends")
     deployed.round("b", "payments")
-    deployed.round("a", "payments")
-    deployed.hears("a", "firing", "payments")
+    deployed.tells("a", "payments")
     assert deployed.states("b") == [("firing", "orders"), ("gone", "orders")]
     assert deployed.states("a") == [("firing", "orders"), ("firing", "payments")]
 
@@ -178,13 +182,11 @@ def test_a_server_that_starts_after_a_cluster_was_closed_ends_what_still_fired(
     deploy: Callable[..., Deployment],
 ) -> None:
     deployed = deploy("a", "b")
-    deployed.round("b", "orders")
-    deployed.hears("b", "firing", "orders")
+    deployed.tells("b")
     deployed.alerters.stop(_PATIENCE_S)
     deployed.write_file("a")
     deployed.record("a")
-    deployed.alerters = AlerterFleet(load_fleet())
-    deployed.alerters.start()
+    deployed.start()
     deployed.alerters.poll()
     deployed.hears("b", "gone", "orders")
 
@@ -194,15 +196,12 @@ def test_an_alerter_for_one_cluster_leaves_those_alone_that_it_does_not_know(
     deploy: Callable[..., Deployment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed = deploy("a", "b")
-    deployed.round("b", "orders")
-    deployed.hears("b", "firing", "orders")
+    deployed.tells("b")
     deployed.alerters.stop(_PATIENCE_S)
     monkeypatch.setenv("EVENKEEL_CLUSTER", "a")
-    deployed.alerters = AlerterFleet(load_fleet())
-    deployed.alerters.start()
+    deployed.start()
     deployed.alerters.poll()
-    deployed.round("a", "orders")
-    deployed.hears("a", "firing", "orders")
+    deployed.tells("a")
     assert deployed.states("b") == [("firing", "orders")]
 
 
@@ -219,8 +218,7 @@ def test_a_wrong_file_or_rule_changes_nothing(
     deployed.alerters.poll()
     assert "rule x" in caplog.text
     assert deployed.alerters._works == {"a": before}
-    deployed.round("a", "orders")
-    deployed.hears("a", "firing", "orders")
+    deployed.tells("a")
 
 
 @pytest.mark.nightly
@@ -232,8 +230,7 @@ def test_a_cluster_that_comes_back_is_judged_again(deploy: Callable[..., Deploym
     deployed.write_file("a", "b")
     deployed.record("a", "b")
     deployed.alerters.poll()
-    deployed.round("b", "orders")
-    deployed.hears("b", "firing", "orders")
+    deployed.tells("b")
 
 
 @pytest.mark.nightly
@@ -242,14 +239,11 @@ def test_a_route_by_cluster_parts_the_alerts_of_two(deploy: Callable[..., Deploy
     deployed.alerters.stop(_PATIENCE_S)
     route = 'routes = [{ clusters = ["b"], targets = [] }]\n'
     deployed.write_file("a", "b", of_alerts=route)
-    deployed._writers["b"], deployed._next["b"] = Writer(deployed.folder, "b"), 0
-    deployed.round("b")
-    deployed.alerters = AlerterFleet(load_fleet())
-    deployed.alerters.start()
+    deployed.begin("b")
+    deployed.start()
     deployed.round("b", "orders")
     until(lambda: deployed.states("b") == [("firing", "orders")], told="it is decided")
-    deployed.round("a", "orders")
-    deployed.hears("a", "firing", "orders")
+    deployed.tells("a")
     assert deployed.mail.told == [("a", "firing", "orders")]
 
 
@@ -277,6 +271,16 @@ def first(tmp_path: Path) -> Iterator[Living]:
     living = Living(tmp_path, DRIFT, UNEVEN, machine="one")
     yield living
     living.stop()
+
+
+@pytest.fixture
+def second(first: Living) -> Iterator[Other]:
+    """Stands by since the first round."""
+    first.round(0)
+    second = Other(first, "two")
+    second.poll()
+    yield second
+    second.stop()
 
 
 def _told(living: Living) -> list[str]:
@@ -323,12 +327,8 @@ def test_after_a_clean_end_the_second_goes_on_at_once(first: Living) -> None:
 
 @pytest.mark.turn(3)
 def test_an_end_that_cannot_write_its_last_deliveries_releases_the_lease_all_the_same(
-    first: Living, monkeypatch: pytest.MonkeyPatch
+    first: Living, second: Other, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first.round(0)
-    second = Other(first, "two")
-    second.poll()
-
     def fails(_: Alerter) -> None:
         raise OSError("no space left on device")
 
@@ -338,7 +338,6 @@ def test_an_end_that_cannot_write_its_last_deliveries_releases_the_lease_all_the
     first.writer.write(1, {"drift": drifted("a")})
     first.wall_ms = time_of(1) + 1_000
     second.poll()
-    second.stop()
     assert _told(first) == ["[firing] drift: a (critical)"]
 
 
@@ -367,10 +366,7 @@ def test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what
 
 
 @pytest.mark.turn(3)
-def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living) -> None:
-    first.round(0)
-    second = Other(first, "two")
-    second.poll()
+def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living, second: Other) -> None:
     first.wall_ms += (TTL_S + 1) * 1_000
     first.writer.write(1, {"drift": drifted("a")})
     second.poll()
@@ -379,16 +375,12 @@ def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living
         first.alerter.poll()
     first.stop()
     assert _told(first) == ["[firing] drift: a (critical)"]
-    second.stop()
     assert [row["state"] for row in first.writer.transitions()] == ["firing"]
 
 
 @pytest.mark.turn(3)
 @pytest.mark.nightly
-def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successor(first: Living) -> None:
-    first.round(0)
-    second = Other(first, "two")
-    second.poll()
+def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successor(first: Living, second: Other) -> None:
     first.wall_ms += (TTL_S + 1) * 1_000
     second.poll()
     # The predecessor wakes in the middle of its poll: it decides once more.
@@ -396,6 +388,5 @@ def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successo
     first.writer.write(1, {"drift": drifted("a")})
     late.poll()
     second.poll()
-    second.stop()
     assert _told(first) == ["[firing] drift: a (critical)"]
     assert [row["state"] for row in first.writer.transitions()] == ["firing"]

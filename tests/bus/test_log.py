@@ -20,6 +20,7 @@ from streaming.bus.folder import Name
 from streaming.exceptions import SetupError
 from streaming.record_batches import Gone
 from tests.bus.build import TOPIC, Objects, appended, read, texts, values
+from tests.clock import Clock
 
 pytestmark = [pytest.mark.xdist_group("object_store"), pytest.mark.turn(3)]
 
@@ -43,13 +44,6 @@ def objects(folder: str) -> Objects:
 
 def reader_of(objects: FolderObjects) -> FolderReader:
     return FolderReader(objects, patience_s=0.0)
-
-
-class Clock:
-    now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from streaming.probe.deadline import Deadline, RoundAbandonedError, StopRequeste
 from streaming.probe.run import ProbeHealth
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import OK, GroupObservation, MemberSeen, QueuesSeen, RocketMQObservation, TopicSeen
+from tests.clock import Clock
 from tests.probe.kafka.build import topic
 
 
@@ -65,26 +66,23 @@ def test_another_probes_absurd_pace_counts_as_ten_minutes() -> None:
     assert pace.interval_ms == 600_000
 
 
-class Clock:
-    """Seconds that a test moves."""
-
-    now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
-def test_a_round_goes_on_for_as_long_as_answers_come() -> None:
-    clock = Clock()
-    deadline = Deadline.after(20, clock=clock)
+@pytest.fixture
+def deadline(clock: Clock) -> Deadline:
+    return Deadline.after(20, clock=clock)
+
+
+def test_a_round_goes_on_for_as_long_as_answers_come(clock: Clock, deadline: Deadline) -> None:
     for _ in range(1_000):
         clock.now += 19.9
         deadline.answered()
 
 
-def test_a_round_is_given_up_when_no_answer_comes() -> None:
-    clock = Clock()
-    deadline = Deadline.after(20, clock=clock)
+def test_a_round_is_given_up_when_no_answer_comes(clock: Clock, deadline: Deadline) -> None:
     clock.now += 19.0
     deadline.answered()
     clock.now += 20.0
@@ -92,25 +90,22 @@ def test_a_round_is_given_up_when_no_answer_comes() -> None:
         deadline.remaining()
 
 
-def test_an_answer_that_comes_after_an_hour_of_sleep_is_too_late() -> None:
-    clock = Clock()
-    deadline = Deadline.after(20, clock=clock)
+def test_an_answer_that_comes_after_an_hour_of_sleep_is_too_late(clock: Clock, deadline: Deadline) -> None:
     clock.now += 3_600.0
     with pytest.raises(RoundAbandonedError):
         deadline.answered()
 
 
-def test_our_own_work_before_a_question_does_not_count() -> None:
-    clock = Clock()
-    deadline = Deadline.after(20, clock=clock)
+def test_our_own_work_before_a_question_does_not_count(clock: Clock, deadline: Deadline) -> None:
     clock.now += 60.0
     deadline.begin()
     assert deadline.remaining() == 20.0
 
 
-def test_what_a_round_can_do_without_gets_no_more_time_however_many_answers_come() -> None:
-    clock = Clock()
-    brief = Deadline.after(20, clock=clock).at_most(2)
+def test_what_a_round_can_do_without_gets_no_more_time_however_many_answers_come(
+    clock: Clock, deadline: Deadline
+) -> None:
+    brief = deadline.at_most(2)
     for _ in range(3):
         clock.now += 0.6
         brief.answered()
@@ -201,11 +196,6 @@ def test_a_rocketmq_group_that_no_record_can_hold_is_cut_and_says_so(
 
 INTERVAL_S = 10.0
 ANOTHER = "probe a-1 makes the rounds of cluster 'c'"
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 from streaming.exceptions import SetupError
 from streaming.process import JOB, MAINTAINER, Lease, LeaseLostError, LeaseStoreError, only_one
 from streaming.process.lease import Holder, LeaseObjects, _start_of
+from tests.clock import Clock
 
 TTL = 90.0
 
@@ -42,13 +43,6 @@ class Objects(LeaseObjects):
     def _answer(self) -> None:
         if self.is_away:
             raise LeaseStoreError("The store does not answer.")
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

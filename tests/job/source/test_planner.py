@@ -222,13 +222,16 @@ def test_before_its_first_round_a_query_reads_a_log_only_where_the_settings_name
     assert world.planner.latest(INITIAL)["log"] == {"0": 1, "1": 1}
 
 
-def test_an_interval_told_by_the_probe_counts(world: World) -> None:
-    world.round(interval_ms=60_000)
+@pytest.mark.parametrize(("interval_ms", "waits_s"), [(60_000, 180.0), (2**60, 1_800.0)])
+def test_an_interval_told_by_the_probe_counts_and_an_absurd_one_does_not_hold_back_membership(
+    world: World, interval_ms: int, waits_s: float
+) -> None:
+    world.round(interval_ms=interval_ms)
     start = world.planner.latest(INITIAL, None)
     world.log(0, 7)
-    world.now = 179.0
+    world.now = waits_s - 1
     assert world.planner.latest(start, None) is start
-    world.now = 181.0
+    world.now = waits_s + 1
     assert world.planner.latest(start, None)["log"]["0"] == 8
 
 
@@ -261,14 +264,6 @@ def test_rounds_of_minutes_are_taken_although_the_first_of_them_came_too_late(wo
         taken += rounds_of(world.planner.tasks(start, end))
         start = end
     assert len(taken) == 3
-
-
-def test_an_absurd_interval_does_not_hold_back_membership(world: World) -> None:
-    world.round(interval_ms=2**60)
-    start = world.planner.latest(INITIAL, None)
-    world.log(0, 7)
-    world.now = 1_801.0
-    assert world.planner.latest(start, None)["log"]["0"] == 8
 
 
 def test_an_outage_is_waited_out(world: World) -> None:

@@ -26,11 +26,18 @@ from streaming.records import (
     topic_key,
 )
 from streaming.tables import DeltaLake
+from tests.clock import Clock
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster, MakeSettings, read, read_round, requests_sent
 
 HEARTBEAT_MS = 1
 """Each topic is looked at in each round."""
+
+
+_OWN_TOPICS = [
+    (operation, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED)
+    for operation in (ACLOperation.CREATE, ACLOperation.READ, ACLOperation.WRITE)
+]
 
 
 class Followed:
@@ -122,15 +129,11 @@ def events_of(settings: Settings, closed: RoundClosed) -> list[ClusterTopicEvent
 @pytest.mark.xdist_group("secured")
 def test_without_the_rights_bytes_and_readers_are_unknown_and_with_them_they_are_told(secured: Secured) -> None:
     literal = ACLResourcePatternType.LITERAL
-    own = [
-        (operation, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED)
-        for operation in (ACLOperation.CREATE, ACLOperation.READ, ACLOperation.WRITE)
-    ]
     secured.grant(
         (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", literal),
         (ACLOperation.DESCRIBE, ResourceType.GROUP, "billing", literal),
         (ACLOperation.DESCRIBE, ResourceType.TOPIC, "orders", literal),
-        *own,
+        *_OWN_TOPICS,
     )
     settings = secured.settings(cluster_topics=True, rounds_topic="evenkeel.t-rounds", events_topic="evenkeel.t-events")
     without = first_of(settings, secured)
@@ -163,16 +166,17 @@ OF_THE_BROKER = TopicRetention(-1, -1, deletes=True, append_time=False)
 ORDERS: RetentionKey = ("orders", "id-1")
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(0.0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def known(clock: Clock) -> Retentions[TopicRetention]:
+    """Knows of one topic, since now."""
+    known = Retentions[TopicRetention](PERIOD_S, clock)
+    known.note([ORDERS], {ORDERS: WEEK})
+    return known
 
 
 def test_a_topic_is_asked_once_within_the_period(clock: Clock) -> None:
@@ -185,9 +189,7 @@ def test_a_topic_is_asked_once_within_the_period(clock: Clock) -> None:
     assert known.due([ORDERS]) == [ORDERS]
 
 
-def test_a_topic_that_was_created_again_is_another_one(clock: Clock) -> None:
-    known = Retentions[TopicRetention](PERIOD_S, clock)
-    known.note([ORDERS], {ORDERS: WEEK})
+def test_a_topic_that_was_created_again_is_another_one(known: Retentions[TopicRetention]) -> None:
     again = ("orders", "id-2")
     assert (known.due([again]), known.of(again)) == ([again], None)
 
@@ -205,23 +207,18 @@ def test_many_topics_take_their_turns_and_none_waits_for_ever(clock: Clock) -> N
     assert sorted(asked) == sorted(topics)
 
 
-def test_without_an_answer_the_last_one_holds(clock: Clock) -> None:
-    known = Retentions[TopicRetention](PERIOD_S, clock)
-    known.note([ORDERS], {ORDERS: WEEK})
+def test_without_an_answer_the_last_one_holds(known: Retentions[TopicRetention], clock: Clock) -> None:
     clock.now = PERIOD_S
     known.note(known.due([ORDERS]), {})
     assert (known.due([ORDERS]), known.of(ORDERS)) == ([], WEEK)
 
 
-def test_a_refusal_forgets_what_was_known_and_is_not_repeated_each_round(clock: Clock) -> None:
-    known = Retentions[TopicRetention](PERIOD_S, clock)
-    known.note([ORDERS], {ORDERS: WEEK})
+def test_a_refusal_forgets_what_was_known_and_is_not_repeated_each_round(known: Retentions[TopicRetention]) -> None:
     known.note([ORDERS], {ORDERS: None})
     assert (known.of(ORDERS), known.due([ORDERS])) == (None, [])
 
 
-def test_topics_that_nobody_reads_any_more_are_forgotten(clock: Clock) -> None:
-    known = Retentions[TopicRetention](PERIOD_S, clock)
+def test_topics_that_nobody_reads_any_more_are_forgotten(known: Retentions[TopicRetention]) -> None:
     topics: list[RetentionKey] = [(f"t{number}", None) for number in range(100)]
     known.note(topics, dict.fromkeys(topics, WEEK))
     known.due([("t0", None)])
@@ -258,31 +255,30 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
 
 @pytest.mark.kafka
 @pytest.mark.xdist_group("secured")
-def test_without_the_right_the_settings_stay_unknown_and_with_it_they_are_told(secured: Secured) -> None:
+def test_without_the_rights_settings_stay_unknown_and_each_right_tells_its_own(secured: Secured) -> None:
     literal = ACLResourcePatternType.LITERAL
-    rights = [
+    secured.grant(
         (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", literal),
         (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", literal),
         (ACLOperation.DESCRIBE, ResourceType.TOPIC, "*", literal),
-        *(
-            (operation, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED)
-            for operation in (ACLOperation.CREATE, ACLOperation.READ, ACLOperation.WRITE)
-        ),
-    ]
-    secured.grant(*rights)
+        *_OWN_TOPICS,
+    )
     settings = secured.settings(rounds_topic="evenkeel.settings-rounds", events_topic="evenkeel.settings-events")
-    assert _told(settings, secured) == {None}
+    assert _told(settings, secured) == ({None}, None)
     secured.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "*", literal))
-    assert _told(settings, secured) == {OF_THE_BROKER}
+    assert _told(settings, secured) == ({OF_THE_BROKER}, None)
+    secured.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "kafka-cluster", literal))
+    assert _told(settings, secured) == ({OF_THE_BROKER}, 10_080)
 
 
-def _told(settings: Settings, broker: Secured) -> set[TopicRetention | None]:
-    """What a new probe tells in its first round, as somebody with all rights reads it."""
+def _told(settings: Settings, broker: Secured) -> tuple[set[TopicRetention | None], int | None]:
+    """Settings of topics and minutes of the offsets, as a new probe tells them in its first round."""
     with Probe(settings) as probe:
         closed = probe.round()
     plain = KafkaSettings(bootstrap_servers=broker.broker.bootstrap)
     seen = read_round(settings.model_copy(update={"kafka": plain}), closed)
-    return {topic.retention for group in seen.groups for topic in seen.topics(group).values()}
+    told = {topic.retention for group in seen.groups for topic in seen.topics(group).values()}
+    return told, closed.offsets_retention_minutes
 
 
 @pytest.mark.kafka
@@ -293,28 +289,3 @@ def test_a_round_tells_what_the_broker_says(cluster: Cluster, settings: Settings
     with Probe(settings) as probe:
         closed = probe.round()
     assert closed.offsets_retention_minutes == int(broker["offsets.retention.minutes"]["value"])
-
-
-@pytest.mark.kafka
-@pytest.mark.xdist_group("secured")
-def test_without_the_right_it_stays_unknown_and_with_it_it_is_told(secured: Secured) -> None:
-    literal = ACLResourcePatternType.LITERAL
-    secured.grant(
-        (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", literal),
-        (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", literal),
-        (ACLOperation.DESCRIBE, ResourceType.TOPIC, "*", literal),
-        *(
-            (operation, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED)
-            for operation in (ACLOperation.CREATE, ACLOperation.READ, ACLOperation.WRITE)
-        ),
-    )
-    settings = secured.settings(rounds_topic="evenkeel.retention-rounds", events_topic="evenkeel.retention-events")
-    assert _told_of_offsets(settings) is None
-    secured.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "kafka-cluster", literal))
-    assert _told_of_offsets(settings) == 10_080
-
-
-def _told_of_offsets(settings: Settings) -> int | None:
-    """What a new probe tells in its first round."""
-    with Probe(settings) as probe:
-        return probe.round().offsets_retention_minutes

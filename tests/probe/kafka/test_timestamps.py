@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from streaming.probe.kafka.requests import FirstFrom
 from streaming.probe.kafka.timestamps import QUESTIONS_PER_PARTITION, Timestamps
 from streaming.records import TopicObservation, TopicRetention, UnreadTimestamp
+from tests.clock import Clock
 from tests.examples import examples
 from tests.probe.kafka.build import topic
 
@@ -21,13 +22,6 @@ DAY = 86_400_000
 APPENDED = TopicRetention(DAY, -1, deletes=True, append_time=True)
 CREATED = TopicRetention(DAY, -1, deletes=True, append_time=False)
 COMPACTED = TopicRetention(DAY, -1, deletes=True, append_time=False, compacts=True)
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
@@ -73,7 +67,7 @@ def searched(
     log: Log, offset: int, retention: TopicRetention | None, rounds: int = 60
 ) -> tuple[UnreadTimestamp | None, int]:
     """What is said of an oldest unread record in the end, and the number of questions."""
-    search = Timestamps(INTERVAL, Clock())
+    search = Timestamps(INTERVAL, Clock(0.0))
     topics = {"x": log.topic(retention)}
     total, found = 0, None
     for number in range(rounds):
@@ -151,7 +145,7 @@ def test_a_record_that_compaction_removed_has_no_timestamp() -> None:
 
 
 def test_a_group_that_is_not_behind_the_first_round_is_not_looked_for() -> None:
-    search, clock = Timestamps(INTERVAL, Clock()), Clock()
+    search, clock = Timestamps(INTERVAL, Clock(0.0)), Clock(0.0)
     search.note_topics({"x": Log(three_days(100)).topic(CREATED)})
     longer = {"x": Log(three_days(200)).topic(CREATED)}
     search.note_topics(longer)
@@ -167,7 +161,7 @@ def test_when_retention_has_passed_the_offset_the_log_start_is_looked_for() -> N
 
 
 def test_a_leader_that_refuses_is_asked_again_in_a_minute() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     search = Timestamps(INTERVAL, clock)
     topics = {"x": Log(three_days(100)).topic(CREATED)}
     asked = []
@@ -183,7 +177,7 @@ def test_a_leader_that_refuses_is_asked_again_in_a_minute() -> None:
 
 
 def test_leaders_that_do_not_answer_in_time_are_asked_less_and_not_at_once() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     search = Timestamps(INTERVAL, clock)
     logs = {f"t{n}": Log(three_days(10)) for n in range(2_000)}
     topics = {name: log.topic(CREATED) for name, log in logs.items()}
@@ -202,7 +196,7 @@ def test_leaders_that_do_not_answer_in_time_are_asked_less_and_not_at_once() -> 
 
 
 def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
-    search = Timestamps(INTERVAL, Clock())
+    search = Timestamps(INTERVAL, Clock(0.0))
     log = Log(three_days(100))
     topics = {"x": log.topic(APPENDED)}
     for _ in range(20):
@@ -221,7 +215,7 @@ def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
 
 
 def test_ten_thousand_groups_on_one_partition_share_the_answers() -> None:
-    search = Timestamps(INTERVAL, Clock())
+    search = Timestamps(INTERVAL, Clock(0.0))
     log = Log(three_days(20_000), segment=20_000)
     topics = {"x": log.topic(APPENDED)}
     early = {f"g{n}": [("x", 0, 2 * n)] for n in range(0, 10_000, 10)}

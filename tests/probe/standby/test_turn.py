@@ -34,10 +34,16 @@ def longest_pause(world: World) -> float:
     return max(after - before for before, after in pairwise(times))
 
 
-def test_a_second_probe_stands_by_and_leaves_one_mark() -> None:
+@pytest.fixture
+def world() -> World:
+    """One probe has made the rounds for a minute."""
     world = World()
     world.start()
     world.run(60)
+    return world
+
+
+def test_a_second_probe_stands_by_and_leaves_one_mark(world: World) -> None:
     world.start()
     world.run(600)
     assert set(makers(world)) == {"p0"}
@@ -45,13 +51,10 @@ def test_a_second_probe_stands_by_and_leaves_one_mark() -> None:
     assert mark.ends
 
 
-def test_a_clean_end_hands_over_without_a_missing_interval() -> None:
-    world = World()
-    first = world.start()
-    world.run(60)
+def test_a_clean_end_hands_over_without_a_missing_interval(world: World) -> None:
     world.start()
     world.run(64)
-    first.stop()
+    world.probes[0].stop()
     world.run(60)
     assert list(dict.fromkeys(makers(world))) == ["p0", "p1"]
     times = [each.at for each in world.closed]
@@ -59,13 +62,10 @@ def test_a_clean_end_hands_over_without_a_missing_interval() -> None:
 
 
 @pytest.mark.parametrize("dies_after", [0.25, 0.5, 3.0, 9.75, 10.0, 10.25])
-def test_a_dead_probe_is_followed_before_three_intervals_have_passed(dies_after: float) -> None:
-    world = World()
-    first = world.start()
-    world.run(60)
+def test_a_dead_probe_is_followed_before_three_intervals_have_passed(world: World, dies_after: float) -> None:
     world.start()
     world.run(60 + dies_after)
-    first.kill()
+    world.probes[0].kill()
     world.run(60)
     assert list(dict.fromkeys(makers(world))) == ["p0", "p1"]
     assert longest_pause(world) < 3 * INTERVAL - 2
@@ -83,11 +83,8 @@ def test_one_that_is_started_again_by_the_same_supervisor_waits_for_nobody() -> 
     assert longest_pause(world) <= INTERVAL
 
 
-def test_hours_after_the_last_probe_died_nobody_waits() -> None:
-    world = World()
-    first = world.start()
-    world.run(60)
-    first.kill()
+def test_hours_after_the_last_probe_died_nobody_waits(world: World) -> None:
+    world.probes[0].kill()
     world.now += 3 * 3_600
     began = world.now
     world.start()
@@ -113,11 +110,8 @@ def test_a_probe_alone_reads_nothing_beside_its_first_look() -> None:
     assert probe.reader.reads == 1
 
 
-def test_a_round_is_not_made_by_a_memory_that_another_probe_has_made_old() -> None:
-    world = World()
-    first = world.start()
-    world.run(60)
-    first.stop()
+def test_a_round_is_not_made_by_a_memory_that_another_probe_has_made_old(world: World) -> None:
+    world.probes[0].stop()
     second, third = world.start(), world.start()
 
     def one_round_and_away() -> None:
@@ -138,10 +132,7 @@ def test_a_round_is_not_made_by_a_memory_that_another_probe_has_made_old() -> No
     ) == 0
 
 
-def test_a_topic_that_is_created_again_leaves_one_maker_of_rounds() -> None:
-    world = World()
-    world.start()
-    world.run(60)
+def test_a_topic_that_is_created_again_leaves_one_maker_of_rounds(world: World) -> None:
     world.start()
     world.run(60)
     world.log.clear()
@@ -154,10 +145,7 @@ def test_a_topic_that_is_created_again_leaves_one_maker_of_rounds() -> None:
     assert set(makers(world)) == {"p1"}
 
 
-def test_one_that_stood_still_for_days_while_standing_by_reads_no_more_than_the_end() -> None:
-    world = World()
-    world.start()
-    world.run(60)
+def test_one_that_stood_still_for_days_while_standing_by_reads_no_more_than_the_end(world: World) -> None:
     standing = world.start()
     world.run(60)
     standing.suspended = True
