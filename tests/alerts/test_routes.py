@@ -129,6 +129,11 @@ def make(tmp_path: Path) -> Iterator[Make]:
         living.stop()
 
 
+@pytest.fixture
+def living(make: Make) -> Living:
+    return make(DRIFT)
+
+
 def _mute(living: Living, kind: str, name: str, minutes: float) -> Mute:
     now = round(living.wall_ms)
     mute = Mute(f"{kind} {name}", "c", kind, name, "a deploy", "ann@host", now, now + round(minutes * MINUTE))
@@ -137,8 +142,7 @@ def _mute(living: Living, kind: str, name: str, minutes: float) -> Mute:
 
 
 @pytest.mark.turn(3)
-def test_a_mute_hides_no_transition_and_what_still_fires_at_its_end_is_sent_then(make: Make) -> None:
-    living = make(DRIFT)
+def test_a_mute_hides_no_transition_and_what_still_fires_at_its_end_is_sent_then(living: Living) -> None:
     living.round(0, drift=drifted("a", "b", "c", verdict="identical"))
     _mute(living, "group", "/[ab]/", 2)
     living.round(1, drift=drifted("a", "b", "c"))
@@ -157,8 +161,7 @@ def test_a_mute_hides_no_transition_and_what_still_fires_at_its_end_is_sent_then
 
 
 @pytest.mark.turn(3)
-def test_a_mute_that_is_lifted_ends_at_once(make: Make) -> None:
-    living = make(DRIFT)
+def test_a_mute_that_is_lifted_ends_at_once(living: Living) -> None:
     living.round(0, drift=drifted("a"))
     mute = _mute(living, "rule", "drift", 60)
     living.round(1, drift=drifted("b"))
@@ -168,8 +171,7 @@ def test_a_mute_that_is_lifted_ends_at_once(make: Make) -> None:
 
 
 @pytest.mark.turn(3)
-def test_the_end_of_an_alert_that_was_sent_is_sent_during_a_mute_so_that_no_incident_stays_open(make: Make) -> None:
-    living = make(DRIFT)
+def test_the_end_of_an_alert_that_was_sent_is_sent_during_a_mute_so_that_no_incident_stays_open(living: Living) -> None:
     living.round(0, drift=drifted("a"))
     _mute(living, "group", "a", 60)
     living.round(1, drift=drifted("a", verdict="identical"))
@@ -179,8 +181,7 @@ def test_the_end_of_an_alert_that_was_sent_is_sent_during_a_mute_so_that_no_inci
 
 
 @pytest.mark.turn(3)
-def test_what_is_held_back_outlives_a_restart_of_the_alerter(make: Make) -> None:
-    living = make(DRIFT)
+def test_what_is_held_back_outlives_a_restart_of_the_alerter(living: Living) -> None:
     living.round(0, drift=drifted("a", verdict="identical"))
     _mute(living, "owner", "nobody", 60)
     _mute(living, "group", "a", 1)
@@ -262,25 +263,8 @@ def test_what_ended_while_the_route_was_corrected_is_not_sent(make: Make) -> Non
 
 
 @pytest.mark.turn(3)
-def test_a_mute_that_repeats_holds_back_what_begins_in_any_of_its_times(make: Make) -> None:
-    living = make(DRIFT)
-    now, day = round(living.wall_ms), 24 * 60 * MINUTE
-    write_note(
-        living.writer.root,
-        Mute("m", "c", "severity", "critical", "night", "ann@host", now - day, now - day + 5 * MINUTE, day),
-        now,
-    )
-    living.round(0, drift=drifted("a", "b"))
-    living.round(10, drift=drifted("b", verdict="identical"))
-    assert living.inboxes["ops"].told == []
-    living.round(31)
-    assert living.inboxes["ops"].told == [(5.2, "[firing] drift: a (critical)")]
-
-
-@pytest.mark.turn(3)
 @pytest.mark.nightly
-def test_a_failing_target_is_sent_what_was_held_back_when_it_takes_messages_again(make: Make) -> None:
-    living = make(DRIFT)
+def test_a_failing_target_is_sent_what_was_held_back_when_it_takes_messages_again(living: Living) -> None:
     living.round(0)
     _mute(living, "group", "a", 1)
     living.inboxes["ops"].fails = ["the target answered HTTP 500"] * 2

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from streaming.tables import LakeUnreadableError, append_once
-from tests.alerts.build import DRIFT, INTERVAL, SILENCE, UNEVEN, Watched, Writer, time_of, until_idle
+from tests.alerts.build import DRIFT, INTERVAL, SILENCE, UNEVEN, Watched, Writer, drifted, time_of, until_idle
 
 pytestmark = pytest.mark.turn(3)
 
@@ -44,10 +44,6 @@ def watched(tmp_path: Path) -> Watched:
     return Watched(tmp_path, SILENCE, UNJUDGED, DRIFT, UNEVEN)
 
 
-def _drifted(group: str) -> list[dict[str, Any]]:
-    return [{"group_id": group, "verdict": "drifted", "decision": 1}]
-
-
 def _uneven(group: str, imbalance: float) -> list[dict[str, Any]]:
     return [{"group_id": group, "imbalance": imbalance}]
 
@@ -56,7 +52,7 @@ def _uneven(group: str, imbalance: float) -> list[dict[str, Any]]:
 def test_one_round_with_a_wrong_time_mutes_nothing_after_it(watched: Watched, jump_s: int) -> None:
     assert watched.round(0) == []
     assert watched.round(1, jump_ms=jump_s * 1000) == []
-    assert watched.round(2, drift=_drifted("a")) == [("drift", "a", "firing")]
+    assert watched.round(2, drift=drifted("a")) == [("drift", "a", "firing")]
     assert watched.round(3, group_health=_uneven("b", 3.0)) == [("uneven", "b", "pending")]
     assert watched.round(4) == []
     assert watched.round(5) == [("uneven", "b", "firing")], "`for` counts rounds on"
@@ -65,7 +61,7 @@ def test_one_round_with_a_wrong_time_mutes_nothing_after_it(watched: Watched, ju
 
 
 def test_a_restart_after_a_wrong_time_goes_on_where_it_was(watched: Watched) -> None:
-    watched.round(0, drift=_drifted("a"))
+    watched.round(0, drift=drifted("a"))
     watched.round(1, jump_ms=_DAY_S * 1000, group_health=_uneven("b", 3.0))
     watched.start()
     assert watched.after(0) == []
@@ -76,7 +72,7 @@ def test_a_restart_after_a_wrong_time_goes_on_where_it_was(watched: Watched) -> 
 def test_a_decision_is_written_although_retention_deletes_old_alerts_meanwhile(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watched.round(0, drift=_drifted("a"), group_health=_uneven("b", 3.0))
+    watched.round(0, drift=drifted("a"), group_health=_uneven("b", 3.0))
     alerts = f"{watched.writer.root}/alerts"
 
     def write(table: DeltaTable, *given: Any, **named: Any) -> None:
@@ -86,7 +82,7 @@ def test_a_decision_is_written_although_retention_deletes_old_alerts_meanwhile(
         write_deltalake(table, *given, **named)
 
     monkeypatch.setattr("streaming.tables.lake.write_deltalake", write)
-    assert watched.round(1, drift=_drifted("c")) == [("drift", "c", "firing")]
+    assert watched.round(1, drift=drifted("c")) == [("drift", "c", "firing")]
     groups = DeltaTable(alerts).to_pyarrow_table()["group_id"].to_pylist()
     assert sorted(groups) == ["a", "c"]
 
@@ -106,7 +102,7 @@ def test_a_broker_whose_clock_is_an_hour_behind_for_good_is_told_of_all_the_same
     with watched.alerter as alerter:
         for number in range(9):
             watched.round(number)
-        watched.round(9, drift=_drifted("a"))
+        watched.round(9, drift=drifted("a"))
         until_idle(alerter)
     assert watched.sent == ["a drifted"]
 
@@ -154,12 +150,12 @@ def test_a_table_that_heals_is_judged_on_and_the_alert_resolves(watched: Watched
 
 
 def test_a_lake_that_was_replaced_under_the_alerter_ends_it_or_is_read(watched: Watched, tmp_path: Path) -> None:
-    watched.round(0, drift=_drifted("a"))
+    watched.round(0, drift=drifted("a"))
     shutil.rmtree(watched.writer.root)
     watched.writer = Writer(tmp_path)
     for number in range(1, 5):
         watched.round(number)
-    found = watched.round(5, drift=_drifted("b"))
+    found = watched.round(5, drift=drifted("b"))
     stop = threading.Event()
     if not found:
         watched.steady_s += 601
@@ -180,7 +176,7 @@ def test_what_cannot_be_written_is_delivered_once_all_the_same_and_written_later
         watched.round(0)
         with monkeypatch.context() as disk:
             disk.setattr("streaming.alerts.decisions.Decisions.commit", full)
-            assert watched.round(1, drift=_drifted("a")) == [("drift", "a", "firing")]
+            assert watched.round(1, drift=drifted("a")) == [("drift", "a", "firing")]
             for number in range(2, 5):
                 assert watched.round(number) == []
             until_idle(alerter)
@@ -208,7 +204,7 @@ def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fa
         watched.round(0)
         with monkeypatch.context() as store:
             store.setattr("streaming.alerts.decisions.append_once", made_and_failed)
-            assert watched.round(1, drift=_drifted("a")) == [("drift", "a", "firing")]
+            assert watched.round(1, drift=drifted("a")) == [("drift", "a", "firing")]
         with monkeypatch.context() as table:
             table.setattr(alerter._judge._feed, "poll", lost)
             watched.after(1)

@@ -116,30 +116,28 @@ def expected(first_ago: int, last_ago: int, events: int = 3) -> list[tuple[Any, 
 def test_advice_holds_from_the_day_that_has_its_events(
     advised: DeltaLake, looked_after: tuple[Path, list[Done]]
 ) -> None:
-    lake = advised
     done = [one for one in looked_after[1] if one.what == "advice"]
     assert [one.day for one in done] == [day_of(ago) for ago in (4, 3, 2, 1)]
-    assert told(lake) == expected(3, 1)
-    reader = LakeReader(lake.root)
+    assert told(advised) == expected(3, 1)
+    reader = LakeReader(advised.root)
     sql = "SELECT event_date, first_day, period_days, groups, advices FROM advice_days ORDER BY event_date"
     assert [tuple(row.values()) for row in reader.rows(sql)] == [
         (day_of(ago), day_of(4), 5 - ago, 2, int(ago <= 3)) for ago in (4, 3, 2, 1)
     ]
-    assert [one for one in maintain(lake) if one.what == "advice"] == [], "once"
+    assert [one for one in maintain(advised) if one.what == "advice"] == [], "once"
     (row,) = reader.rows("SELECT * FROM advice_current")
     assert row["evidence"].startswith("3 eager rebalances stopped 9 partitions")
 
 
 @pytest.mark.nightly
 def test_advice_ends_when_its_events_have_left_the_period(advised: DeltaLake) -> None:
-    lake = advised
-    writer = Writer(lake)
+    writer = Writer(advised)
     writer.batch = 10_000
     observed(writer, 0, -8)
-    maintain(lake, 8)
-    rows = [row for row in told(lake) if row[0] == "a"]
+    maintain(advised, 8)
+    rows = [row for row in told(advised) if row[0] == "a"]
     assert [(row[2], row[3]) for row in rows[-2:]] == [(day_of(-3), False), (day_of(-4), True)]
-    assert LakeReader(lake.root).count("advice_current") == 0
+    assert LakeReader(advised.root).count("advice_current") == 0
 
 
 @pytest.mark.nightly
@@ -185,11 +183,10 @@ def test_a_day_that_is_looked_at_in_parts_is_written_once_with_all_of_them(
 
 @pytest.mark.nightly
 def test_advice_from_before_a_long_pause_ends_with_the_first_day_after_it(advised: DeltaLake) -> None:
-    lake = advised
-    writer = Writer(lake)
+    writer = Writer(advised)
     writer.batch = 10_000
     observed(writer, -60, -62)
-    maintain(lake, 62)
-    assert [row[:5] for row in told(lake) if row[3]] == [("a", "cooperative", day_of(-60), True, day_of(3))]
-    assert LakeReader(lake.root).count("advice_current") == 0
-    assert [one for one in maintain(lake, 62) if one.what == "advice"] == [], "once"
+    maintain(advised, 62)
+    assert [row[:5] for row in told(advised) if row[3]] == [("a", "cooperative", day_of(-60), True, day_of(3))]
+    assert LakeReader(advised.root).count("advice_current") == 0
+    assert [one for one in maintain(advised, 62) if one.what == "advice"] == [], "once"

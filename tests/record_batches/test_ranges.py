@@ -30,10 +30,12 @@ def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
     admin.close()
 
 
-def fill(bootstrap: str, topic: str, count: int, partition: int = 0) -> None:
+def fill(bootstrap: str, topic: str, count: int) -> None:
+    """Create a topic of one partition with so many records."""
+    create(bootstrap, topic)
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     for number in range(count):
-        producer.send(topic, key=b"k%d" % number, value=b"v%d" % number, partition=partition)
+        producer.send(topic, key=b"k%d" % number, value=b"v%d" % number, partition=0)
     producer.flush()
     producer.close()
 
@@ -112,7 +114,6 @@ def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, 
 @pytest.mark.kafka
 @pytest.mark.turn(6)
 def test_records_deleted_before_they_were_read_are_told_as_gone(bootstrap: str, unique: str) -> None:
-    create(bootstrap, unique)
     fill(bootstrap, unique, 30)
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.delete_records({TopicPartition(unique, 0): 12})
@@ -128,7 +129,6 @@ def test_records_deleted_before_they_were_read_are_told_as_gone(bootstrap: str, 
 @pytest.mark.kafka
 @pytest.mark.turn(6)
 def test_records_deleted_while_they_are_read_are_told_as_gone(bootstrap: str, unique: str) -> None:
-    create(bootstrap, unique)
     fill(bootstrap, unique, 400)
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     slow = reader(bootstrap, max_partition_fetch_bytes=300, max_poll_records=1)
@@ -150,7 +150,6 @@ def test_records_deleted_while_they_are_read_are_told_as_gone(bootstrap: str, un
 @pytest.mark.kafka
 @pytest.mark.turn(6)
 def test_an_end_beyond_the_log_is_told_as_gone(bootstrap: str, unique: str) -> None:
-    create(bootstrap, unique)
     fill(bootstrap, unique, 10)
     items = [item for _, item in reader(bootstrap).read([OffsetRange(unique, 0, 5, 40)])]
     reason = "the log ends at 10: it was truncated, or the topic was created again"
@@ -170,7 +169,6 @@ def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(boot
 @pytest.mark.nightly
 @pytest.mark.xdist_group("second")
 def test_a_broker_that_stays_away_fails_in_one_sentence(second_broker: EmbeddedBroker) -> None:
-    create(second_broker.bootstrap, "away")
     fill(second_broker.bootstrap, "away", 10)
     kept = reader(second_broker.bootstrap, patience_s=1.0)
     assert len(records(kept, OffsetRange("away", 0, 0, 10))[0]) == 10

@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming.tables import DeltaLake, TableCache, Wanted, table_named
 
-__all__ = ["CURRENT", "CURRENT_OF_TWO", "HEALTH", "HOUR", "PAST", "cache", "health", "read_all"]
+__all__ = ["CURRENT", "CURRENT_OF_TWO", "HEALTH", "HOUR", "PAST", "begun", "cache", "health", "read_all"]
 
 HOUR = 3_600_000
 
@@ -38,3 +38,11 @@ def cache(lake: DeltaLake, past: timedelta = timedelta(hours=24), **wanted: Want
 def read_all(cache: TableCache) -> None:
     while cache.behind:
         cache.read_on()
+
+
+def begun(lake: DeltaLake, past: timedelta = timedelta(hours=24), **wanted: Wanted) -> TableCache:
+    """A cache that has read the whole lake."""
+    followed = cache(lake, past, **wanted)
+    followed.update()
+    read_all(followed)
+    return followed

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, WriterProperties
 from streaming.tables import DeltaLake, LakeReader, Wanted, table_named
 from streaming.tables.held import HeldTable
 from tests.empty_lake import empty_lake
-from tests.tables.cached import CURRENT, CURRENT_OF_TWO, HEALTH, PAST, cache, health, read_all
+from tests.tables.cached import CURRENT, CURRENT_OF_TWO, HEALTH, PAST, begun, cache, health, read_all
 
 
 @pytest.fixture
@@ -38,9 +38,7 @@ def test_batch_by_batch_it_shows_what_a_reader_of_the_whole_lake_shows(lake: Del
         read_all(followed)
         assert followed.update() is False
         whole = LakeReader(lake.root)
-        begun_later = cache(lake)
-        begun_later.update()
-        read_all(begun_later)
+        begun_later = begun(lake)
         for sql in (CURRENT, PAST):
             assert followed.rows(sql) == whole.rows(sql)
             assert begun_later.rows(sql) == whole.rows(sql)
@@ -63,9 +61,7 @@ def test_a_lake_that_is_not_there_reads_as_empty_until_it_is(tmp_path: Path) -> 
 def test_files_put_together_are_no_news_and_change_nothing(lake: DeltaLake) -> None:
     for number in range(5):
         lake.append("group_health", [health("a", number)], "query", number)
-    followed = cache(lake)
-    followed.update()
-    read_all(followed)
+    followed = begun(lake)
     before = followed.rows(PAST)
     DeltaTable(lake.path("group_health")).optimize.compact()
     assert followed.update() is False
@@ -73,16 +69,13 @@ def test_files_put_together_are_no_news_and_change_nothing(lake: DeltaLake) -> N
     lake.append("group_health", [health("a", 9)], "query", 9)
     followed.update()
     assert len(followed.rows(PAST)) == 6
-    begun_later = cache(lake)
-    begun_later.update()
-    read_all(begun_later)
+    begun_later = begun(lake)
     assert begun_later.rows(PAST) == followed.rows(PAST)
 
 
 def test_a_table_made_again_is_read_again(lake: DeltaLake, tmp_path: Path) -> None:
     lake.append("group_health", [health("old", 1)], "query", 0)
-    followed = cache(lake)
-    followed.update()
+    followed = begun(lake)
     (tmp_path / "lake").rename(tmp_path / "away")
     assert followed.update() is True
     assert followed.rows(CURRENT) == []
@@ -97,16 +90,14 @@ def test_a_silent_cluster_stays_in_the_present_and_what_is_old_leaves_the_past(l
     lake.append("group_health", [health("silent", 1, cluster="d", hour=0)], "other", 0)
     for number, hour in enumerate((0.0, 30.0, 50.0)):
         lake.append("group_health", [health("g", number, hour=hour)], "query", number)
-    begun = cache(lake)
-    begun.update()
-    read_all(begun)
-    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["g", "silent"]
-    assert [row["lag_total"] for row in begun.rows(PAST) if row["group_id"] == "g"] == [1, 2]
+    followed = begun(lake)
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["g", "silent"]
+    assert [row["lag_total"] for row in followed.rows(PAST) if row["group_id"] == "g"] == [1, 2]
     lake.append("group_health", [health("g", 7, hour=60)], "query", 7)
-    begun.update()
-    begun.tidy()
-    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["g", "silent"]
-    assert [row["lag_total"] for row in begun.rows(PAST) if row["group_id"] == "g"] == [2, 7]
+    followed.update()
+    followed.tidy()
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["g", "silent"]
+    assert [row["lag_total"] for row in followed.rows(PAST) if row["group_id"] == "g"] == [2, 7]
 
 
 def test_a_group_that_has_left_the_past_is_forgotten_and_comes_back_as_itself(lake: DeltaLake) -> None:
@@ -138,20 +129,17 @@ def test_a_column_that_came_later_is_null_in_older_files(lake: DeltaLake) -> Non
         if "add" in line:
             line["add"]["size"] = data.stat().st_size
     commit.write_text("\n".join(map(json.dumps, lines)) + "\n")
-    begun = cache(lake)
-    begun.update()
-    assert [row["verdict"] for row in begun.rows(CURRENT)] == [None]
+    followed = begun(lake)
+    assert [row["verdict"] for row in followed.rows(CURRENT)] == [None]
 
 
 def test_a_round_of_the_future_drops_no_other_group(lake: DeltaLake) -> None:
     now = datetime.now(UTC).timestamp() / 3600
     lake.append("group_health", [health("a", 1, hour=now)], "query", 0)
-    followed = cache(lake)
-    followed.update()
+    followed = begun(lake)
     lake.append("group_health", [health("b", 2, hour=now + 24)], "query", 1)
     lake.append("group_health", [health("c", 3, hour=now)], "query", 2)
-    begun = cache(lake)
-    for reader in (followed, begun):
+    for reader in (followed, cache(lake)):
         reader.update()
         read_all(reader)
         reader.tidy()
@@ -162,8 +150,7 @@ def test_a_round_of_the_future_drops_no_other_group(lake: DeltaLake) -> None:
 def test_rows_that_no_outage_repeats_stay_in_the_present(lake: DeltaLake) -> None:
     # After an outage of five hours nothing is repeated at once: heartbeats are counted in rounds.
     lake.append("group_health", [health("a", 1, hour=0)], "query", 0)
-    followed = cache(lake)
-    followed.update()
+    followed = begun(lake)
     lake.append("group_health", [health("b", 2, hour=5)], "query", 1)
     followed.update()
     followed.tidy()
@@ -174,11 +161,9 @@ def test_what_nobody_repeats_is_in_the_present_of_a_later_start_however_old_it_i
     wanted = Wanted(current=frozenset({"group_id", "verdict"}), past=frozenset({"group_id", "verdict"}))
     for number, (group, hour) in enumerate((("old", 0.0), ("older_than_a_day", 24.0), ("new", 50.0))):
         lake.append("group_health", [health(group, number, hour=hour)], "query", number)
-    begun = cache(lake, group_health=wanted)
-    begun.update()
-    read_all(begun)
-    assert [row["group_id"] for row in begun.rows("SELECT * FROM group_health")] == ["new"]
-    assert [(row["group_id"], row["verdict"]) for row in begun.rows(CURRENT_OF_TWO)] == [
+    followed = begun(lake, group_health=wanted)
+    assert [row["group_id"] for row in followed.rows("SELECT * FROM group_health")] == ["new"]
+    assert [(row["group_id"], row["verdict"]) for row in followed.rows(CURRENT_OF_TWO)] == [
         ("new", "v2"),
         ("old", "v0"),
         ("older_than_a_day", "v1"),
@@ -223,19 +208,16 @@ def test_partitions_of_brokers_and_verdicts_on_topics_are_kept_apart_and_null_is
 def test_of_a_file_of_many_hours_only_the_rows_that_are_needed_are_held(lake: DeltaLake) -> None:
     day = [health("a", number, hour=number) for number in range(24)]
     lake.append("group_health", day, "query", 0)
-    begun = cache(lake, group_health=Wanted(HEALTH.current, HEALTH.past, HEALTH.reach, span=timedelta(hours=2.5)))
-    begun.update()
-    read_all(begun)
-    assert [row["lag_total"] for row in begun.rows(PAST)] == [21, 22, 23]
-    assert [row["verdict"] for row in begun.rows(CURRENT)] == ["v23"]
+    followed = begun(lake, group_health=Wanted(HEALTH.current, HEALTH.past, HEALTH.reach, span=timedelta(hours=2.5)))
+    assert [row["lag_total"] for row in followed.rows(PAST)] == [21, 22, 23]
+    assert [row["verdict"] for row in followed.rows(CURRENT)] == ["v23"]
 
 
 def test_a_cluster_that_was_silent_for_hours_stays_where_its_rows_share_a_file_with_another(lake: DeltaLake) -> None:
     rows = [health("a", 1, hour=1), *(health("b", number, cluster="d", hour=number) for number in range(24))]
     lake.append("group_health", rows, "query", 0)
-    begun = cache(lake, past=timedelta(hours=2))
-    begun.update()
-    assert [(row["cluster"], row["verdict"]) for row in begun.rows(CURRENT)] == [("c", "v1"), ("d", "v23")]
+    followed = begun(lake, past=timedelta(hours=2))
+    assert [(row["cluster"], row["verdict"]) for row in followed.rows(CURRENT)] == [("c", "v1"), ("d", "v23")]
 
 
 @pytest.mark.nightly
@@ -251,9 +233,7 @@ def test_large_files_are_read_and_sorted_in_pieces_and_give_the_same_rows(
     table = DeltaTable(lake.path("group_health"))
     table.optimize.compact(writer_properties=WriterProperties(max_row_group_size=6))
     lake.append("group_health", [health("g3", 6), health("new", 6)], "query", 6)
-    followed = cache(lake)
-    followed.update()
-    read_all(followed)
+    followed = begun(lake)
     whole = LakeReader(lake.root)
     for sql in (CURRENT, PAST):
         assert followed.rows(sql) == whole.rows(sql)
@@ -267,9 +247,7 @@ def test_large_files_are_read_and_sorted_in_pieces_and_give_the_same_rows(
 
 def test_a_question_that_is_being_answered_does_not_stop_a_reading(lake: DeltaLake) -> None:
     lake.append("group_health", [health("a", 1)], "query", 1)
-    followed = cache(lake)
-    followed.update()
-    read_all(followed)
+    followed = begun(lake)
     reader = followed._connection.cursor()
     reader.begin()
     reader.execute("SELECT count(*) FROM past_group_health").fetchall()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from streaming.tables import DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
 from tests.empty_lake import empty_lake
 from tests.examples import by_day, examples
-from tests.tables.cached import CURRENT, HEALTH, HOUR, cache, health, read_all
+from tests.tables.cached import CURRENT, HEALTH, HOUR, begun, cache, health, read_all
 
 MINUTE = 60_000
 BEGIN = datetime(2026, 3, 10, tzinfo=UTC)
@@ -58,11 +58,8 @@ class Clusters:
 
     def shown(self) -> list[list[dict[str, Any]]]:
         """What a server shows that starts now."""
-        begun = TableCache(self.lake.root, WANTED, timedelta(hours=24))
-        begun.update()
-        while begun.behind:
-            begun.read_on()
-        return [begun.rows(sql) for sql in QUESTIONS]
+        started = begun(self.lake, **WANTED)
+        return [started.rows(sql) for sql in QUESTIONS]
 
     def there(self) -> list[list[dict[str, Any]]]:
         """What is in the lake."""
@@ -219,14 +216,12 @@ def test_a_group_that_comes_back_by_its_heartbeat_after_an_outage_has_its_verdic
     lake.append("group_health", [health("quiet", 1)], "query", 0)
     lake.append("drift", [judged("drift", "quiet", 1)], "query", 0)
     lake.append("group_health", [health("busy", 15, hour=5)], "query", 1)
-    begun = cache(lake, **JUDGED)
-    begun.update()
-    read_all(begun)
-    begun.tidy()
-    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["busy"]
+    followed = begun(lake, **JUDGED)
+    followed.tidy()
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["busy"]
     lake.append("group_health", [health("quiet", 20, hour=5.1)], "query", 2)
-    begun.update()
-    assert begun.rows(VERDICTS) == [{"group_id": "quiet", "verdict": "v1"}]
+    followed.update()
+    assert followed.rows(VERDICTS) == [{"group_id": "quiet", "verdict": "v1"}]
 
 
 def test_a_broken_commit_is_a_sentence_and_nothing_is_lost_when_it_is_mended(lake: DeltaLake) -> None:
@@ -248,40 +243,31 @@ def test_a_broken_commit_is_a_sentence_and_nothing_is_lost_when_it_is_mended(lak
     assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a", "b"]
 
 
-def test_a_missing_data_file_is_a_sentence(lake: DeltaLake) -> None:
-    lake.append("group_health", [health("a", 1)], "query", 0)
-    next(Path(lake.path("group_health")).rglob("*.parquet")).unlink()
-    with pytest.raises(LakeUnreadableError, match="group_health cannot be read"):
-        cache(lake).update()
-
-
 def test_files_that_could_not_be_read_are_behind_until_they_are_read(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streaming.tables.cache._AT_FIRST", 1)
     for number, group in enumerate(("a", "b", "c")):
         lake.append("group_health", [health(group, number)], "query", number)
-    begun = cache(lake)
-    begun.update()
-    assert (begun.behind, begun.present_behind) == (5, 2)
+    started = cache(lake)
+    started.update()
+    assert (started.behind, started.present_behind) == (5, 2)
     files = list(Path(lake.path("group_health")).rglob("*.parquet"))
     away = [file.rename(f"{file}.away") for file in files]
-    for again in (begun.read_on, begun.update, begun.read_on):
+    for again in (started.read_on, started.update, started.read_on):
         with pytest.raises(LakeUnreadableError):
             again()
-        assert (begun.behind, begun.present_behind) == (5, 2)
-        assert [row["group_id"] for row in begun.rows(CURRENT)] == ["c"]
+        assert (started.behind, started.present_behind) == (5, 2)
+        assert [row["group_id"] for row in started.rows(CURRENT)] == ["c"]
     for file, gone in zip(files, away, strict=True):
         gone.rename(file)
-    read_all(begun)
-    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["a", "b", "c"]
+    read_all(started)
+    assert [row["group_id"] for row in started.rows(CURRENT)] == ["a", "b", "c"]
 
 
 def test_what_was_read_whole_stays_whole_while_a_later_look_fails(lake: DeltaLake) -> None:
     lake.append("group_health", [health("a", 1)], "query", 0)
-    followed = cache(lake)
-    followed.update()
-    read_all(followed)
+    followed = begun(lake)
     lake.append("group_health", [health("b", 2)], "query", 1)
     newest = max((Path(lake.path("group_health")) / "_delta_log").glob("*.json"))
     newest.write_text("{")

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,14 +15,10 @@ from streaming.config import AlertSettings, JobSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
-from tests.alerts.build import DRIFT, Writer, rules, until_idle
+from tests.alerts.build import DRIFT, Writer, drifted, rules, until_idle
 from tests.alerts.services import Receiver, Services
 
 pytestmark = pytest.mark.turn(6)
-
-
-def _verdict(group: str, verdict: str) -> dict[str, Any]:
-    return {"group_id": group, "verdict": verdict, "decision": 1}
 
 
 class Lake:
@@ -37,7 +32,10 @@ class Lake:
 
     def write(self, **verdicts: str) -> None:
         self._round += 1
-        self.writer.write(self._round, {"drift": [_verdict(group, verdict) for group, verdict in verdicts.items()]})
+        self.writer.write(
+            self._round,
+            {"drift": [row for group, verdict in verdicts.items() for row in drifted(group, verdict=verdict)]},
+        )
 
     def settings(self, **targets: str) -> Settings:
         alerts = AlertSettings(targets=targets, poll_ms=100, rules=self.folder / "alerts.yaml")

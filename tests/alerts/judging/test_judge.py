@@ -112,6 +112,17 @@ def _settings(root: str, **alerts: Any) -> Settings:
     )
 
 
+@pytest.fixture
+def writer(empty: Path, tmp_path: Path) -> Writer:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    return Writer(tmp_path)
+
+
+@pytest.fixture
+def clock() -> _Clock:
+    return _Clock()
+
+
 def _alerter(
     writer: Writer, made: Iterable[Rule], clock: Callable[[], float], target: Notebook | None = None, **alerts: Any
 ) -> Alerter:
@@ -149,10 +160,8 @@ def _cuts(name: str) -> list[list[int]]:
     ids=lambda given: {True: "a new alerter for each look", False: "one alerter"}.get(given, given),
 )
 def test_the_transitions_are_the_same_however_the_rounds_come(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path, cut: str, restart: bool
+    made: tuple[Rule, ...], writer: Writer, clock: _Clock, cut: str, restart: bool
 ) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock = Writer(tmp_path), _Clock()
     alerter = _alerter(writer, made, clock)
     for batch in _cuts(cut):
         writer.write(batch[0], *(_STORY[n] for n in batch))
@@ -165,10 +174,8 @@ def test_the_transitions_are_the_same_however_the_rounds_come(
 
 
 def test_rows_of_a_round_that_is_not_closed_yet_wait_for_it(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+    made: tuple[Rule, ...], writer: Writer, clock: _Clock
 ) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock = Writer(tmp_path), _Clock()
     alerter = _alerter(writer, made, clock)
     writer.write(0, {"drift": [_verdict("g", "identical")]})
     alerter.poll()
@@ -183,20 +190,19 @@ def test_rows_of_a_round_that_is_not_closed_yet_wait_for_it(
     assert [(d.rule, d.state) for d in alerter.poll()] == [("drift", "firing")]
 
 
-def test_another_cluster_of_the_same_lake_does_not_count(made: tuple[Rule, ...], empty: Path, tmp_path: Path) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    mine, other, clock = Writer(tmp_path), Writer(tmp_path, "other"), _Clock()
-    mine._batch = 100
+def test_another_cluster_of_the_same_lake_does_not_count(
+    made: tuple[Rule, ...], writer: Writer, clock: _Clock, tmp_path: Path
+) -> None:
+    other = Writer(tmp_path, "other")
+    writer._batch = 100
     other.write(0, {"drift": [_verdict("g", "drifted")]})
-    mine.write(0, {"drift": [_verdict("h", "drifted")]})
-    assert [d.group_id for d in _alerter(mine, made, clock).poll()] == ["h"]
+    writer.write(0, {"drift": [_verdict("h", "drifted")]})
+    assert [d.group_id for d in _alerter(writer, made, clock).poll()] == ["h"]
 
 
 def test_hostile_names_are_text_in_the_table_and_in_what_is_sent(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+    made: tuple[Rule, ...], writer: Writer, clock: _Clock
 ) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock = Writer(tmp_path), _Clock()
     names = ["it's", 'say "hi"', "two\nlines", "{value}", "<b>&amp;", "x" * 32_000, "; DROP TABLE alerts; --", "\u202e"]
     writer.write(0, {"drift": [_verdict(name, "drifted") for name in names]})
     assert sorted(d.group_id or "" for d in _alerter(writer, made, clock).poll()) == sorted(names)
@@ -209,10 +215,8 @@ def test_hostile_names_are_text_in_the_table_and_in_what_is_sent(
 
 @pytest.mark.nightly
 def test_where_evaluation_stands_is_kept_without_a_commit_per_round(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+    made: tuple[Rule, ...], writer: Writer, clock: _Clock
 ) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock = Writer(tmp_path), _Clock()
     alerter = _alerter(writer, made, clock)
     for number in range(0, 150, 10):
         writer.write(number, {"group_health": [_even("g", 0.0)]})
@@ -225,9 +229,7 @@ def test_where_evaluation_stands_is_kept_without_a_commit_per_round(
 
 
 @pytest.mark.nightly
-def test_two_alerters_cannot_both_decide(made: tuple[Rule, ...], empty: Path, tmp_path: Path) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock = Writer(tmp_path), _Clock()
+def test_two_alerters_cannot_both_decide(made: tuple[Rule, ...], writer: Writer, clock: _Clock) -> None:
     writer.write(0, {})
     first, second = _alerter(writer, made, clock), _alerter(writer, made, clock)
     first.poll()
@@ -241,9 +243,8 @@ def test_two_alerters_cannot_both_decide(made: tuple[Rule, ...], empty: Path, tm
 class _Silent:
     """A lake with some rounds, and an alerter that has waited long enough to report silence."""
 
-    def __init__(self, folder: Path, empty: Path, *others: str) -> None:
-        shutil.copytree(empty, folder, dirs_exist_ok=True)
-        self.writer, self.clock = Writer(folder), _Clock()
+    def __init__(self, folder: Path, writer: Writer, *others: str) -> None:
+        self.writer, self.clock = writer, _Clock()
         self.made = rules(folder, SILENCE, *others)
         self.alerter = self.start()
 
@@ -255,8 +256,8 @@ class _Silent:
         return [(d.rule, d.state) for d in self.alerter.poll()]
 
 
-def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(empty: Path, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, empty)
+def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(writer: Writer, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, writer)
     for number in range(10):
         silent.writer.write(number, {})
         assert silent.at(number * 10 + 1) == []
@@ -269,8 +270,8 @@ def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(em
     assert told == [("firing", 9, time_of(9), False), ("resolved", 60, time_of(9), False)]
 
 
-def test_while_there_is_silence_all_other_alerts_stay_as_they_are(empty: Path, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, empty, DRIFT, UNEVEN)
+def test_while_there_is_silence_all_other_alerts_stay_as_they_are(writer: Writer, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, writer, DRIFT, UNEVEN)
     for number in range(9):
         silent.writer.write(number, {})
         silent.at(number * 10)
@@ -286,8 +287,8 @@ def test_while_there_is_silence_all_other_alerts_stay_as_they_are(empty: Path, t
     assert silent.at(4_021) == [("uneven", "firing")], "only rounds count towards for"
 
 
-def test_an_alerter_that_has_just_started_does_not_cry_silence_over_yesterday(empty: Path, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, empty)
+def test_an_alerter_that_has_just_started_does_not_cry_silence_over_yesterday(writer: Writer, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, writer)
     silent.writer.write(0, {})
     silent.at(1)
     silent.clock.ms = START + 86_400_000
@@ -296,8 +297,8 @@ def test_an_alerter_that_has_just_started_does_not_cry_silence_over_yesterday(em
     assert silent.at(86_400 + 91) == [("silence", "firing")]
 
 
-def test_a_silence_from_the_very_beginning_is_told_too(empty: Path, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, empty)
+def test_a_silence_from_the_very_beginning_is_told_too(writer: Writer, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, writer)
     assert silent.at(0) == []
     assert silent.at(79) == [], "60 s of grace, and 20 s of silence"
     assert silent.at(81) == [("silence", "firing")]
@@ -305,8 +306,8 @@ def test_a_silence_from_the_very_beginning_is_told_too(empty: Path, tmp_path: Pa
     assert silent.at(91) == [("silence", "resolved")]
 
 
-def test_a_firing_silence_outlives_the_alerter_and_is_not_told_twice(empty: Path, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, empty)
+def test_a_firing_silence_outlives_the_alerter_and_is_not_told_twice(writer: Writer, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, writer)
     silent.writer.write(0, {})
     assert silent.at(1) == []
     assert silent.at(100) == [("silence", "firing")]
@@ -318,10 +319,9 @@ def test_a_firing_silence_outlives_the_alerter_and_is_not_told_twice(empty: Path
 
 
 def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+    made: tuple[Rule, ...], writer: Writer, clock: _Clock
 ) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock, target = Writer(tmp_path), _Clock(), Notebook()
+    target = Notebook()
     writer.write(0, {"drift": [_verdict("g", "drifted")]})
     with _alerter(writer, made, clock, target) as alerter:
         alerter.poll()
@@ -347,10 +347,9 @@ def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(
 
 
 def test_while_the_newest_round_is_old_nobody_knows_what_is_still_true(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+    made: tuple[Rule, ...], writer: Writer, clock: _Clock
 ) -> None:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock, target = Writer(tmp_path), _Clock(), Notebook()
+    target = Notebook()
     clock.ms = time_of(400)
     with _alerter(writer, made, clock, target) as alerter:
         writer.write(0, {"drift": [_verdict("g", "drifted"), _verdict("h", "drifted")]})
@@ -373,11 +372,9 @@ def _drain(alerter: Alerter) -> None:
 
 
 def test_files_that_are_gone_before_they_were_read_cost_nothing_but_a_new_beginning(
-    made: tuple[Rule, ...], empty: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    made: tuple[Rule, ...], writer: Writer, clock: _Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock = Writer(tmp_path), _Clock()
     alerter = _alerter(writer, made, clock)
     writer.write(0, {"drift": [_verdict("g", "drifted")]})
     alerter.poll()
