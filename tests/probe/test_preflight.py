@@ -30,10 +30,6 @@ pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 
 
-def problems_of(settings: Settings) -> list[str]:
-    return check(settings)
-
-
 @pytest.mark.nightly
 @pytest.mark.kafka
 def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) -> None:
@@ -44,7 +40,7 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
         run_java(["org.apache.kafka.tools.AclCommand", *arguments])
     secured.wait_until_granted(*RIGHTS)
     settings = secured.settings()
-    assert problems_of(settings) == []
+    assert check(settings) == []
 
     with Probe(settings) as probe:
         first, second = probe.round(), probe.round()
@@ -74,7 +70,7 @@ def test_with_a_bus_rights_to_read_are_enough_on_the_watched_cluster(
     secured.grant(*RIGHTS[:3])
     topics = {"rounds_topic": f"{unique}.rounds", "events_topic": f"{unique}.events"}
     settings = secured.settings(**topics).model_copy(update={"bus": KafkaSettings(bootstrap_servers=bootstrap)})
-    assert problems_of(settings) == []
+    assert check(settings) == []
     with Probe(settings) as probe:
         assert probe.round().groups == 1
     with Probe(settings) as restarted:  # reads back
@@ -90,10 +86,10 @@ def test_rights_on_the_two_topics_are_enough_on_a_bus(
     login = secured.settings(Filters(groups=(f"/^{unique}/",)), **topics)
     settings = login.model_copy(update={"kafka": KafkaSettings(bootstrap_servers=bootstrap), "bus": login.kafka})
     secured.grant(*RIGHTS[4:])
-    [problem] = problems_of(settings)
+    [problem] = check(settings)
     assert "the right Create on Topic 'evenkeel." in problem
     secured.grant(RIGHTS[3])
-    assert problems_of(settings) == []
+    assert check(settings) == []
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     cluster = Cluster(bootstrap, unique, admin)
     cluster.commit("g", cluster.topic(), [0])
@@ -132,7 +128,7 @@ def test_without_any_one_of_them_the_sentence_names_it(secured: Secured, missing
     secured.grant(*(right for place, right in enumerate(RIGHTS) if place != missing))
     # (With "auto" the log may be out of reach: see test_source.py.)
     settings = secured.settings(**topics).model_copy(update={"offsets_log": "log"})
-    problems = problems_of(settings)
+    problems = check(settings)
     assert [problem for problem in problems if named in problem] == problems[:1]
     # The same right for the second topic may follow, and nothing else.
     assert all(named.replace("rounds", "events") in problem for problem in problems[1:])
@@ -148,7 +144,7 @@ def test_rights_on_the_watched_names_only_are_enough(secured: Secured) -> None:
         *RIGHTS[3:],
     )
     settings = secured.settings(Filters(groups=("billing",), topics=("orders",)))
-    assert problems_of(settings) == []
+    assert check(settings) == []
     assert any("Describe on Group 'payments'" in p for p in check(secured.settings(Filters(groups=("payments",)))))
 
 
@@ -168,7 +164,7 @@ def test_a_configuration_topic_of_connect_that_cannot_be_read_is_a_warning_and_n
     assert missing[0] == unread[0] == "warn"
     assert f"There is no topic '{absent}': correct connect_config_topics" in missing[1]
     assert f"User 'evenkeel' lacks the right Read on Topic '{there}'" in unread[1]
-    assert problems_of(settings) == []
+    assert check(settings) == []
     secured.grant((ACLOperation.READ, ResourceType.TOPIC, there, ACLResourcePatternType.LITERAL))
     assert said()[1] == ("ok", "may be read")
 
@@ -177,12 +173,12 @@ def test_a_configuration_topic_of_connect_that_cannot_be_read_is_a_warning_and_n
 def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured: Secured) -> None:
     secured.grant(*RIGHTS)
     settings = secured.settings(rounds_topic="evenkeel.hidden-rounds", events_topic="evenkeel.hidden-events")
-    assert problems_of(settings) == []
+    assert check(settings) == []
     with Probe(settings) as probe:
         assert probe.round().written == 1
         secured.revoke_all()
         secured.grant(*(right for right in RIGHTS if right[1] is not ResourceType.GROUP))
-        assert any("Group" in problem for problem in problems_of(settings))
+        assert any("Group" in problem for problem in check(settings))
         closed = probe.round()
     # It is still there, with the only thing known: its id. Neither a state nor a topic is invented.
     assert (closed.groups, closed.written) == (1, 1)
@@ -251,7 +247,7 @@ def settling(secured: Secured) -> Iterator[None]:
 def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secured: Secured) -> None:
     secured.grant(*RIGHTS)
     settings = secured.settings(rounds_topic="evenkeel.held-rounds", events_topic="evenkeel.held-events")
-    assert problems_of(settings) == []
+    assert check(settings) == []
     with Probe(settings) as probe:
         closed = [probe.round() for _ in range(HELD_ROUNDS + 1)][-1]
         assert closed.holds is not None

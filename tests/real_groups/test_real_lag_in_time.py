@@ -2,17 +2,15 @@
 
 Producers write to topics with LogAppendTime, one of them in transactions; groups keep up, crawl, rest, crash, go back,
 and commit rarely. At each round the current row of each partition of each group is compared with the time that the
-broker gave to the oldest unread record. The same offsets go into the interpolation that kafka-lag-exporter makes.
+broker gave to the oldest unread record.
 `EVALUATIONS=N` sets how many comparisons the long run makes; 100,000 take about five minutes.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import random
-from bisect import bisect_right
-from collections import defaultdict, deque
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -88,35 +86,6 @@ class Group:
         self._consumer, self._away = None, turns
 
 
-class Interpolation:
-    """kafka-lag-exporter's look-up table of one partition: up to 60 points of time and end offset."""
-
-    def __init__(self) -> None:
-        self._points: deque[tuple[int, int]] = deque(maxlen=60)
-
-    def add(self, time: int, end: int) -> None:
-        """Add a poll; in a flat stretch the newest point moves."""
-        points = self._points
-        if points and (time <= points[-1][0] or end < points[-1][1]):
-            return
-        if len(points) > 1 and points[-1][1] == points[-2][1] == end:
-            points.pop()
-        points.append((time, end))
-
-    def time_of(self, offset: int) -> float:
-        """When it thinks that this offset was the end; NaN or infinite where its arithmetic gives that."""
-        points = list(self._points)
-        if points and offset == points[-1][1]:
-            return points[-1][0]
-        if len(points) < 2:
-            return math.nan
-        pairs = list(pairwise(points))
-        (t1, o1), (t2, o2) = next(
-            (pair for pair in reversed(pairs) if pair[0][1] <= offset <= pair[1][1]), (points[0], points[-1])
-        )
-        return math.inf if o1 == o2 else t1 + (offset - o1) * (t2 - t1) / (o2 - o1)
-
-
 @dataclass
 class Figures:
     """What the comparisons gave.
@@ -127,7 +96,6 @@ class Figures:
         bounded: Those with both bounds.
         wide: Those with bounds wider than two rounds and a tenth of the age.
         reasons: How often each reason was given.
-        others: Error of the interpolation in ms, for each evaluation in which the bounds are known.
     """
 
     evaluations: int = 0
@@ -135,7 +103,6 @@ class Figures:
     bounded: int = 0
     wide: int = 0
     reasons: dict[str | None, int] = field(default_factory=lambda: defaultdict(int))
-    others: list[float] = field(default_factory=list)
 
 
 def lived(bootstrap: str, unique: str, partitions: int, evaluations: int, seed: int) -> Figures:
@@ -156,8 +123,7 @@ def lived(bootstrap: str, unique: str, partitions: int, evaluations: int, seed: 
     truth = Consumer({"bootstrap.servers": bootstrap, "group.id": f"truth-of-{unique}", "enable.auto.commit": False})
     truth.assign([TopicPartition(topic, p, 0) for topic in (plain, transactional) for p in range(partitions)])
     arrived: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
-    tables: dict[tuple[str, int], Interpolation] = defaultdict(Interpolation)
-    waiting: list[tuple[str, tuple[str, int], int, int, int | None, int | None, float]] = []
+    waiting: list[tuple[str, tuple[str, int], int, int, int | None, int | None]] = []
     times: list[int] = []
     quiet = 0
     with Followed(bootstrap, unique) as followed:
@@ -176,21 +142,17 @@ def lived(bootstrap: str, unique: str, partitions: int, evaluations: int, seed: 
             for message in truth.consume(5_000, 0.0):
                 if message.error() is None:
                     arrived[message.topic(), message.partition()][message.offset()] = message.timestamp()[1]
-            seen: set[tuple[str, int]] = set()
             for group in groups:
                 if f"g:{group.name}" not in followed.rows:
                     continue
                 for place, row in followed.lag(group.name).items():
-                    if place not in seen and row.high_watermark is not None:
-                        tables[place].add(times[-1], row.high_watermark)
-                        seen.add(place)
                     if not row.lag or row.committed_offset is None:
                         continue
                     figures.evaluations += 1
                     figures.reasons[row.oldest_unread_reason] += 1
                     first = max(row.committed_offset, row.log_start_offset or 0)
                     bounds = row.oldest_unread_time_min, row.oldest_unread_time_max
-                    waiting.append((group.name, place, first, times[-1], *bounds, tables[place].time_of(first)))
+                    waiting.append((group.name, place, first, times[-1], *bounds))
     for group in groups:
         group.leave()
     for _ in range(50):
@@ -200,7 +162,7 @@ def lived(bootstrap: str, unique: str, partitions: int, evaluations: int, seed: 
     truth.close()
     steps = sorted(later - earlier for earlier, later in pairwise(times))
     longest = steps[int(0.99 * (len(steps) - 1))]
-    for name, place, offset, now, earliest, latest, other in waiting:
+    for name, place, offset, now, earliest, latest in waiting:
         came = arrived[place].get(offset)
         if came is None:
             continue  # a transaction marker
@@ -209,7 +171,6 @@ def lived(bootstrap: str, unique: str, partitions: int, evaluations: int, seed: 
         if earliest is not None and latest is not None:
             figures.bounded += 1
             figures.wide += latest - earliest > max(2 * longest, (now - came) / 10)
-            figures.others.append(abs(other - came))
     return figures
 
 
@@ -226,15 +187,9 @@ def _write_transaction(producer: Producer, topic: str, partitions: int, draw: ra
 
 def said(figures: Figures) -> str:
     """One line for the docs."""
-    errors = sorted(error for error in figures.others if math.isfinite(error))
-    none = len(figures.others) - len(errors)
-    part = [errors[int(share * (len(errors) - 1))] / 1_000 for share in (0.5, 0.95, 1.0)] if errors else []
-    over = len(errors) - bisect_right(errors, 60_000)
     return (
         f"{figures.evaluations:,} evaluations, {len(figures.outside)} outside, {figures.bounded:,} with both bounds, "
-        f"{figures.wide:,} wider than promised; reasons {dict(figures.reasons)}; "
-        f"interpolation: {none} without a number, "
-        f"{over} more than a minute off, error in s (median, 95 %, most) {part}"
+        f"{figures.wide:,} wider than promised; reasons {dict(figures.reasons)}"
     )
 
 
