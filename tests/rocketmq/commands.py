@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 from streaming.exceptions import EvenkeelError
 from streaming.rocketmq import Answer, Client, Credentials, Frame, Question, read_text
+from tests.patience import until
 
 _ANSWER_S = 10.0
 _SYSTEM_BUSY = 2
@@ -26,10 +27,7 @@ LOCK_BATCH_MQ: Final = 41
 UNLOCK_BATCH_MQ: Final = 42
 GET_ROUTEINFO_BY_TOPIC: Final = 105
 GET_BROKER_CLUSTER_INFO: Final = 106
-UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Final = 200
 DELETE_SUBSCRIPTIONGROUP: Final = 207
-DELETE_TOPIC_IN_BROKER: Final = 215
-DELETE_TOPIC_IN_NAMESRV: Final = 216
 GET_CONSUMER_RUNNING_INFO: Final = 307
 
 
@@ -81,7 +79,11 @@ class Commands:
         for name in named:
             self.configure_topic(addresses[name], topic, queues, queues)
             self.register(addresses[name])
-        self._until(lambda: all(self.routed(topic).get(name) == queues for name in named), f"a route of topic {topic}")
+        until(
+            lambda: all(self.routed(topic).get(name) == queues for name in named),
+            pause_s=0.05,
+            told=f"a route of topic {topic}",
+        )
 
     def configure_topic(self, address: str, topic: str, read: int, write: int, perm: int = 6) -> None:
         """Create or change a topic on one broker; name servers hear of it when the broker registers next."""
@@ -99,12 +101,6 @@ class Commands:
                 "order": "false",
             },
         )
-
-    def delete_topic(self, topic: str, broker: str) -> None:
-        """Delete a topic on the broker of this name, and at all name servers."""
-        self.ask(self.brokers()[broker], DELETE_TOPIC_IN_BROKER, {"topic": topic})
-        for name_server in self._name_servers:
-            self.answer(name_server, DELETE_TOPIC_IN_NAMESRV, {"topic": topic})
 
     def delete_group(self, group: str, broker: str) -> None:
         """Delete a group with its offsets on the broker of this name."""
@@ -180,10 +176,3 @@ class Commands:
         self._client.forgive()
         [answer] = self._client.ask([Question(address, code, fields, body=body)], _ANSWER_S)
         return answer
-
-    def _until(self, holds: Any, what: str) -> None:
-        deadline = time.monotonic() + _ANSWER_S
-        while not holds():
-            if time.monotonic() > deadline:
-                raise CommandRefused(f"{what} did not come within {_ANSWER_S:.0f} s")
-            time.sleep(0.05)

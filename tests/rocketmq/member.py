@@ -388,7 +388,8 @@ class RocketMQMember:
         answer = self._ask(address, GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": self.group})
         if answer is None or answer.code or answer.body is None:
             return None
-        return read_text(answer.body)["consumerIdList"]
+        listed: list[str] = read_text(answer.body)["consumerIdList"]
+        return listed
 
     def _pull(self) -> None:
         for queue in sorted(self._held):

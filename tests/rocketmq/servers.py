@@ -131,6 +131,7 @@ class Server:
             SetupError: It has ended, or takes too long.
         """
         process = self._process
+        assert process is not None
         deadline = time.monotonic() + _START_S
         while True:
             try:

@@ -125,7 +125,7 @@ def test_members_and_their_topics_are_seen_before_anything_is_committed(
         allow_auto_create_topics=False,
     )
     consumer.subscribe([orders, missing])
-    _poll_until_assigned(consumer)
+    until(consumer.assignment, lambda: consumer.poll(timeout_ms=100))
     round_ = read_round(settings, probe.round())
     consumer.close()
 
@@ -268,7 +268,3 @@ def test_a_round_that_fails_has_no_closing_record(
     kinds = [type(decode_round(record.value)) for record in records]
     assert kinds == [RoundOpened, RoundClosed, RoundOpened, RoundOpened, RoundClosed]
     assert (first.round, third.round) == (0, 3)
-
-
-def _poll_until_assigned(consumer: KafkaConsumer) -> None:
-    until(consumer.assignment, lambda: consumer.poll(timeout_ms=100))
