@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from streaming.catalog.contents import Contents, LakeIncompleteError, behind, contents, faults
+from streaming.catalog.contents import (
+    Contents,
+    Dialect,
+    LakeIncompleteError,
+    behind,
+    contents,
+    faults,
+    list_tables,
+    print_ddl,
+    statements,
+)
 from streaming.catalog.fleet_log import (
     FleetLog,
     RecordedCluster,
@@ -12,7 +22,6 @@ from streaming.catalog.fleet_log import (
     recorded_clusters,
     rename_problem,
 )
-from streaming.catalog.run import Dialect, list_tables, print_ddl, statements
 
 __all__ = [
     "Contents",

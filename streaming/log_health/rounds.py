@@ -5,7 +5,7 @@ Closed rounds have their own key, and come in the order of their closing records
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -95,18 +95,16 @@ def _open_transactions(
     """
     before, held = state.holds, item.closed.holds
     now = before if held is None else {hold.partition: hold for hold in held}
-    rows = [_held_row(cluster, item, hold, is_held=False) for hold in _sorted(before) if hold.partition not in now]
-    for hold in _sorted(now):
+    rows = [
+        _held_row(cluster, item, hold, is_held=False) for _, hold in sorted(before.items()) if hold.partition not in now
+    ]
+    for _, hold in sorted(now.items()):
         is_news = _is_news(before.get(hold.partition), hold)
         if is_news or is_new_day:
             row = _held_row(cluster, item, hold, is_held=True)
             rows.append(row if is_news else msgspec.structs.replace(row, repeat=item.round))
     state.holds = now
     return rows
-
-
-def _sorted(holds: Mapping[int, HeldPartition]) -> list[HeldPartition]:
-    return [hold for _, hold in sorted(holds.items())]
 
 
 def _is_news(known: HeldPartition | None, hold: HeldPartition) -> bool:

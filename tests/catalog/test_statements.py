@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from streaming.catalog import FleetLog, WatchedCluster, record_fleet, recorded_clusters, rename_problem
-from streaming.catalog.run import Dialect, statements
+from streaming.catalog.contents import Dialect, statements
 from streaming.exceptions import SetupError
 from streaming.tables import VIEWS, DeltaLake, LakeReader, OpenedTable, named_to_arrow, table_named
 from tests.catalog.build import lake_of_five_rows

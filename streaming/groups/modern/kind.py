@@ -16,7 +16,7 @@ import msgspec
 from streaming.groups.context import Context, of_record
 from streaming.groups.kind import FindingAtRound, Kind, LagRules, Membership, Ownership, found_before, some, unexplained
 from streaming.groups.modern.decisions import follow, pass_over
-from streaming.groups.modern.group import ModernDecision, ModernGroup, asked_assignors, assignor_of, behind
+from streaming.groups.modern.group import ModernDecision, asked_assignors, assignor_of, behind
 from streaming.groups.modern.members import (
     as_it_is,
     close_modern_members,
@@ -24,7 +24,7 @@ from streaming.groups.modern.members import (
     standing_modern_members,
     write_modern_members,
 )
-from streaming.groups.modern.rules import TypeRules, names_at
+from streaming.groups.modern.rules import names_at
 from streaming.groups.modern.types import TYPES
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
@@ -186,28 +186,22 @@ def _findings(state: GroupState, observation: GroupObservation, context: Context
     group, found = state.modern.group, list[FindingAtRound]()
     # Where compaction may have removed the end of a member, a target must show first who is still there.
     if group is not None and group.members and group.exact:
-        found = _of_members(state, group, observation, context, TYPES[group.group_type])
+        of_type = TYPES[group.group_type]
+        found, late = of_type.findings(state, group, observation, context), behind(group, of_type.stable)
+        if not late and not found:
+            found = of_type.idle(state, group, observation)
+        if observation.held_since is not None:
+            found = found_before(found, state.findings)
+        if group.decided is not None and late:
+            epoch = group.decided.epoch
+            detail = f"{len(late)} of {len(group.members)} members have not reached epoch {epoch}: {some(late)}"
+            found.append(FindingAtRound("reconciling", group.decided.record_time, detail))
     return [*found, *unexplained(state.modern.verdict, state.clock.now)]
 
 
 def _lag_rules(observation: GroupObservation) -> LagRules:
     of_type = TYPES.get(observation.group_type or "")
     return LagRules(empty_counts=of_type is not None and of_type.empty_counts)
-
-
-def _of_members(
-    state: GroupState, group: ModernGroup, observation: GroupObservation, context: Context, of_type: TypeRules
-) -> list[FindingAtRound]:
-    found, late = of_type.findings(state, group, observation, context), behind(group, of_type.stable)
-    if not late and not found:
-        found = of_type.idle(state, group, observation)
-    if observation.held_since is not None:
-        found = found_before(found, state.findings)
-    if group.decided is not None and late:
-        epoch = group.decided.epoch
-        detail = f"{len(late)} of {len(group.members)} members have not reached epoch {epoch}: {some(late)}"
-        found.append(FindingAtRound("reconciling", group.decided.record_time, detail))
-    return found
 
 
 def _write_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:
