@@ -265,7 +265,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
         If not, those before them say nothing about the present.
         """
-        return all(kept.is_readable for kept in self.kinds)
+        return self.modern.is_readable and self.classic.is_readable
 
     @property
     def kinds(self) -> tuple[ClassicState | ModernState, ...]:

@@ -5,7 +5,7 @@ A rebalance without an end, topics that nobody sees, partitions without an owner
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -140,11 +140,13 @@ def _idle_members(
         shown: The round's topics.
         decided: When the group decided, ms.
     """
-    topics_of = {member.member_id: frozenset(member.topics or ()) for member in record.members}
-    # A pattern that matches nothing asks for nothing.
     if is_streams(record):
         return idle_threads(record, decided)
+    # A pattern that matches nothing asks for nothing.
     idle = [m.member_id for m in record.members if m.topics and not any(owned for _, owned in m.assigned or ())]
+    if not idle:
+        return []
+    topics_of = {member.member_id: frozenset(member.topics or ()) for member in record.members}
     sizes = {name: topic.partitions for name, topic in shown.items()}
     return idle_members(idle, topics_of, sizes, record.protocol, decided)
 
@@ -184,8 +186,7 @@ def _membership_findings(
         moving = partitions_pending_handover.get(topic, set())
         known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
         grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
-        leads = next((m.topics or () for m in record.members if m.member_id == record.leader), None)
-        if grown_at is not None and record.protocol in _DEALS_OWN_TOPICS and leads is not None and topic not in leads:
+        if grown_at is not None and _deals_without(record, topic):
             orphaned.append((decided, f"{topic[:200]} (the leader does not subscribe to it)"))
         elif grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
@@ -213,6 +214,12 @@ def _membership_findings(
     return found
 
 
+def _deals_without(record: MembershipRecord, topic: str) -> bool:
+    """Whether the leader deals its own topics alone, and this is none of them."""
+    leads = next((m.topics or () for m in record.members if m.member_id == record.leader), None)
+    return record.protocol in _DEALS_OWN_TOPICS and leads is not None and topic not in leads
+
+
 def _odd_owners(
     state: GroupState,
     record: MembershipRecord,
@@ -228,14 +235,14 @@ def _odd_owners(
     verdict = state.classic.verdict
     if verdict is not None and verdict.basis == INVARIANT:
         return
-    strange, beyond = Counter[str](), Counter[str]()
+    strange, beyond = defaultdict[str, int](int), defaultdict[str, int](int)
     is_old = state.clock.passed - decided > config.metadata_grace_ms
     for member in record.members:
         for topic, partitions in member.assigned or ():
             if topic not in (member.topics or ()):
                 strange[topic] += len(partitions)
             seen = shown.get(topic)
-            if is_old and seen is not None and seen.partitions:
+            if is_old and partitions and seen is not None and seen.partitions and max(partitions) >= seen.partitions:
                 beyond[topic] += sum(number >= seen.partitions for number in partitions)
     for name, what, counts in (
         ("not_subscribed", "assigned to members that do not subscribe to the topic", strange),

@@ -264,6 +264,8 @@ def _idle(_state: GroupState, group: ModernGroup, observation: GroupObservation)
         topics_of[member_id] = topics
     owning = {member_id for member_id, target in targets.items() if any(numbers for _, numbers in target)}
     idle = [member_id for member_id, topics in topics_of.items() if topics and member_id not in owning]
+    if not idle:
+        return []
     sizes = {topic.topic: topic.partitions for topic in observation.topics}
     return idle_members(idle, topics_of, sizes, None, group.decided.record_time)
 

@@ -81,14 +81,12 @@ def idle_members(
     """The finding `idle_members`, and whether there are too few partitions or the strategy is why.
 
     Args:
-        members: Members that own nothing and subscribe to something.
+        members: Members that own nothing and subscribe to something; at least one.
         topics_of: Topics of each member of the group.
         sizes: Partition counts by topic; None for a topic that is not visible.
         strategy: The strategy; None where the broker assigns.
         since: When the group decided, ms.
     """
-    if not members:
-        return []
     reach = frozenset[str]().union(*(topics_of[member] for member in members))
     if any(sizes.get(topic) is None for topic in reach):
         return []  # the finding `topic_not_visible` says so

@@ -132,6 +132,8 @@ def findings_of_offsets(state: GroupState, time: int, events: OffsetEvents) -> l
         state.deleted = DeletedOffsets(dict(events.deleted), time)
     if state.deleted is not None and time - state.deleted.time >= _SHOWN_MS:
         state.deleted = None
+    if not (state.deleted or any(events) or any(topic.recreated >= 0 for topic in state.topics.values())):
+        return []
     deleted = state.deleted or DeletedOffsets({}, time)
     recreated = [
         (topic.recreated if topic.recreated >= 0 else time, _recreated(name, topic, events.left_behind.get(name, 0)))
