@@ -21,8 +21,8 @@ from pyspark.sql.types import StructType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from streaming.job.source import SourceSettings
     from streaming.job.source.planner import Planner
+    from streaming.job.source.settings import SourceSettings
 
 _DDL = "key string, payload binary"
 
@@ -67,7 +67,7 @@ class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _settings(self) -> SourceSettings:
-        from streaming.job.source import SourceSettings  # noqa: PLC0415
+        from streaming.job.source.settings import SourceSettings  # noqa: PLC0415
 
         return SourceSettings.model_validate_json(self._text)
 

@@ -276,8 +276,8 @@ class Fleet:
         recorded = recorded_clusters(settings.lake)
         if settings.cluster in recorded or recorded.keys() <= self._file.names:
             return
-        from streaming.job.source import SourceSettings  # noqa: PLC0415
         from streaming.job.source.connection import cluster_id_of  # noqa: PLC0415
+        from streaming.job.source.settings import SourceSettings  # noqa: PLC0415
 
         cluster = WatchedCluster(settings.cluster, cluster_id_of(SourceSettings.of(settings)), settings.renamed_from)
         problem = rename_problem(cluster, self._file.names, recorded)

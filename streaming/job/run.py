@@ -27,10 +27,11 @@ from streaming.job.checkpoint import (
 )
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.progress import BatchLog
-from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
+from streaming.job.rebuild.lake import RebuildingLake, incarnations_of
+from streaming.job.rebuild.plan import Rebuild, begin, read_plan, write_gap, write_plan
 from streaming.job.session import start_session
-from streaming.job.source import AnotherClusterError, SourceSettings
-from streaming.job.source.exceptions import AnotherSourceError
+from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError
+from streaming.job.source.settings import SourceSettings
 from streaming.lifecycle import room_log
 from streaming.spark import as_s3a
 from streaming.tables import DeltaLake, Lake

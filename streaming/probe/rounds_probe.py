@@ -18,7 +18,8 @@ from streaming.exceptions import EvenkeelError
 from streaming.lifecycle import room_log
 from streaming.probe.bus import open_appender
 from streaming.probe.deadline import Deadline, RoundAbandonedError, StopRequestedError, error_text
-from streaming.probe.standby import Identity, Tail, Turn
+from streaming.probe.standby.others import Identity
+from streaming.probe.standby.turn import Tail, Turn
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import Configured, RoundClosed
 

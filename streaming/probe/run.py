@@ -25,7 +25,7 @@ from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
 from streaming.probe.deadline import AnotherProbeError, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.run import Probe
 from streaming.probe.preflight import ensure_ready
-from streaming.probe.rocketmq import RocketMQProbe
+from streaming.probe.rocketmq.run import RocketMQProbe
 from streaming.records import SILENT_INTERVALS
 
 _LOG = room_log(__name__)

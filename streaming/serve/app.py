@@ -35,9 +35,11 @@ from streaming.config import ServeSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.health import listening
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
-from streaming.serve import api, burrow, health
-from streaming.serve.api import MARKS
-from streaming.serve.metrics import OWN, TEXT, Scrapes
+from streaming.serve import burrow, health
+from streaming.serve.api import routes as api
+from streaming.serve.metrics.exposition import TEXT
+from streaming.serve.metrics.modes import OWN
+from streaming.serve.metrics.scrapes import Scrapes
 from streaming.serve.model import Model
 from streaming.serve.page import page, problem, takes_gzip
 from streaming.serve.page import routes as page_routes
@@ -112,7 +114,7 @@ class Guard:
     async def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        writes = scope["method"] == "POST" and path == MARKS
+        writes = scope["method"] == "POST" and path == api.MARKS
         if scope["method"] not in {"GET", "HEAD"} and not writes:
             return problem(405, "This server only answers GET and HEAD.", headers={"Allow": "GET, HEAD"})
         if self._hosts and _host(headers.get("host", "")) not in self._hosts:

@@ -16,9 +16,9 @@ from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import Readers, kept_readers
 from streaming.job.source.read import task_rows
+from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import LogShare, SourceTask
 from streaming.record_batches import FetchedRun, OffsetRange, RangeReader
 from streaming.record_batches.columnar_records import record_columns

@@ -21,11 +21,11 @@ from streaming.config import Settings
 from streaming.groups import encode_rows
 from streaming.job.batch import rows_by_table
 from streaming.job.operator import advance_key, group_config
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
+from streaming.job.source.settings import SourceSettings
 from streaming.tables import DeltaLake
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say

@@ -16,16 +16,16 @@ from streaming.bus import FolderObjects, FolderReader
 from streaming.config import Filters, KafkaSettings, ProbeSettings, RocketMQSettings, Settings
 from streaming.groups import Rows
 from streaming.job.operator import group_config
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import Readers, kept_readers
+from streaming.job.source.settings import SourceSettings
 from streaming.probe import RoundAbandonedError, rounds_probe
 from streaming.probe.bus import Acknowledged, FolderAppender, KeyValue
 from streaming.probe.clients import open_reader
 from streaming.probe.deadline import AnotherProbeError, Deadline
-from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.observe import RocketMQLook
-from streaming.probe.standby import Identity
+from streaming.probe.rocketmq.run import RocketMQProbe
+from streaming.probe.standby.others import Identity
 from streaming.records import RoundClosed
 from tests.e2e.plain_job import PlainJob
 from tests.job.source.fake_reader import FakeReader

@@ -25,7 +25,7 @@ from streaming.config import JobSettings, KafkaSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
 from streaming.job.operator import operator
-from streaming.job.source import SourceSettings
+from streaming.job.source.settings import SourceSettings
 from streaming.process import GuardedProcess
 from streaming.spark import jars_for
 from tests.short_lived import SHORT_LIVED

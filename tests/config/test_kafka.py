@@ -14,7 +14,7 @@ from kafka.net.sasl import get_sasl_mechanism
 from streaming.config import KafkaSettings, Settings, environment_of, load_settings
 from streaming.config import kafka as kafka_settings
 from streaming.exceptions import SetupError
-from streaming.job.source import SourceSettings
+from streaming.job.source.settings import SourceSettings
 
 
 def test_secrets_print_as_stars_and_are_in_no_option() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.config import Settings
-from streaming.job.source import SourceSettings
+from streaming.job.source.settings import SourceSettings
 from tests.e2e.lakes import read_packed
 from tests.e2e.plain_job import PlainJob
 from tests.e2e.recording import CLUSTER

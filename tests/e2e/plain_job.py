@@ -11,11 +11,11 @@ import msgspec
 from streaming.groups import GroupConfig, Rows
 from streaming.groups.rows import DriftRow, GroupHealthRow, LagRow, MemberRow
 from streaming.job.operator import advance_key
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import Readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
+from streaming.job.source.settings import SourceSettings
 
 __all__ = ["PAST", "PlainJob", "present"]
 

@@ -23,11 +23,11 @@ from pathlib import Path
 from streaming.config import Settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.job.run import run
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
+from streaming.job.source.settings import SourceSettings
 from streaming.places import shipped_folder
 from tests.e2e.carried import FILES, LAKE, first_half, packed_files, packed_lake, restore, settings_on
 from tests.e2e.compacting import TOPICS, dump_topics

@@ -18,8 +18,8 @@ from streaming import jars
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo import broker as embedded
 from streaming.demo.broker import EmbeddedBroker
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
+from streaming.job.source.settings import SourceSettings
 from streaming.probe import Probe, check
 from tests.e2e.plain_job import PlainJob, present
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
+from streaming.job.source.settings import SourceSettings
 from streaming.probe import Probe
 from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster

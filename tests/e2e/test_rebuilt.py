@@ -25,15 +25,8 @@ from streaming.config import Settings
 from streaming.groups import GroupConfig, Rows, encode_rows
 from streaming.groups.rows import LagRow
 from streaming.job.batch import rows_by_table
-from streaming.job.rebuild import (
-    Rebuild,
-    RebuildingLake,
-    gone_members,
-    incarnations_of,
-    look_at_topics,
-    plan_rebuild,
-    write_gap,
-)
+from streaming.job.rebuild.lake import RebuildingLake, gone_members, incarnations_of
+from streaming.job.rebuild.plan import Rebuild, look_at_topics, plan_rebuild, write_gap
 from streaming.maintain import Maintainer, repair
 from streaming.tables import TABLES, DeltaLake, LakeReader
 from streaming.tables import Lake as Writes

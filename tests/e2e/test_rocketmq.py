@@ -10,9 +10,9 @@ from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings,
 from streaming.groups import Rows, encode_rows
 from streaming.job.batch import rows_by_table
 from streaming.job.operator import group_config
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
-from streaming.probe.rocketmq import RocketMQProbe
+from streaming.job.source.settings import SourceSettings
+from streaming.probe.rocketmq.run import RocketMQProbe
 from streaming.tables import DeltaLake, LakeReader
 from tests.e2e.plain_job import PlainJob
 from tests.rocketmq import recipes

@@ -21,8 +21,8 @@ from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSetting
 from streaming.demo.librdkafka_member import transactional_producer
 from streaming.groups import Rows
 from streaming.groups.rows import GroupHealthRow, LagRow
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
+from streaming.job.source.settings import SourceSettings
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
 from streaming.probe.kafka.holds import HELD_ROUNDS

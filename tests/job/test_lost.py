@@ -23,7 +23,7 @@ from streaming.job.checkpoint import (
     standing_of,
     state_partitions,
 )
-from streaming.job.rebuild import Rebuild, read_plan, write_plan
+from streaming.job.rebuild.plan import Rebuild, read_plan, write_plan
 from streaming.tables import DeltaLake, file_system, named_to_arrow, table_named
 from tests.empty_lake import empty_lake
 from tests.faulty_store import NOTHING, RESET, FaultyStore

@@ -12,18 +12,8 @@ import pytest
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.job.rebuild import (
-    Rebuild,
-    RebuildingLake,
-    Topics,
-    begin,
-    gone_members,
-    new_rows,
-    plan_rebuild,
-    read_plan,
-    write_gap,
-    write_plan,
-)
+from streaming.job.rebuild.lake import RebuildingLake, gone_members
+from streaming.job.rebuild.plan import Rebuild, Topics, begin, new_rows, plan_rebuild, read_plan, write_gap, write_plan
 from streaming.job.source.positions import INITIAL
 from streaming.tables import DeltaLake, KnownRows, LakeReader, named_to_arrow, table_named
 from streaming.times import DAY_MS

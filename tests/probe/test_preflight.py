@@ -15,8 +15,8 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
 from streaming.demo.librdkafka_member import transactional_producer
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
+from streaming.job.source.settings import SourceSettings
 from streaming.probe import Probe, check, inspect
 from streaming.probe.kafka.holds import HELD_ROUNDS
 from tests.java_tools import run_java

@@ -16,11 +16,11 @@ from streaming.config import Filters, JobSettings, KafkaSettings, OffsetsLog, Pr
 from streaming.groups import Rows
 from streaming.groups.rows import ChurnRow, DriftRow, GroupHealthRow, LagRow, MemberRow
 from streaming.job.operator import advance_key, group_config
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
+from streaming.job.source.settings import SourceSettings
 from streaming.probe import Probe, RoundAbandonedError
 from streaming.records import group_key
 from tests.e2e.plain_job import PlainJob

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Settings
-from streaming.probe.rocketmq import RocketMQProbe, cluster_problems
-from streaming.probe.rocketmq.run import open_client
+from streaming.probe.rocketmq.run import RocketMQProbe, cluster_problems, open_client
 from streaming.rocketmq import Credentials, Frame, Question, Request
 from tests.rocketmq.servers import EmbeddedRocketMQ
 

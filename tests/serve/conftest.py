@@ -11,7 +11,7 @@ import pytest
 from dashboards import Site
 from streaming.config import load_settings
 from streaming.serve.app import application
-from streaming.serve.metrics import Scrapes
+from streaming.serve.metrics.scrapes import Scrapes
 from streaming.serve.model import Model
 from tests.dashboards.made_events import add_events, add_load
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories

@@ -29,9 +29,9 @@ from kafka.errors import KafkaError
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.job.checkpoint import is_empty, is_local, refuse_unanswered
-from streaming.job.source import SourceSettings
 from streaming.job.source.connection import Readers, kept_readers
 from streaming.job.source.positions import Positions
+from streaming.job.source.settings import SourceSettings
 from streaming.lifecycle import room_log
 from streaming.record_batches import UnreadableTopicError
 from streaming.tables import TABLES, DeltaLake, KnownRows, Table, file_system, has_lost, named_to_arrow, table_named

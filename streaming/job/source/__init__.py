@@ -4,10 +4,3 @@ It reads the offsets log, the probe's events and its rounds, a whole number of r
 inputs per group. Spark's driver plans a batch (`planner.py`), tasks read their shares of it (`read.py`), and what the
 probe's events say of groups and topics is put together in `events.py`.
 """
-
-from __future__ import annotations
-
-from streaming.job.source.exceptions import AnotherClusterError
-from streaming.job.source.settings import SourceSettings
-
-__all__ = ["AnotherClusterError", "SourceSettings"]

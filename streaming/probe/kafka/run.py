@@ -41,7 +41,7 @@ from streaming.probe.kafka.observe import cluster_topic_events, round_events, se
 from streaming.probe.kafka.requests import GroupRequests, Metadata, MetadataRequests, Refused
 from streaming.probe.kafka.share_groups import StateTail
 from streaming.probe.rounds_probe import ObservedRound, RoundsProbe
-from streaming.probe.standby import Identity
+from streaming.probe.standby.others import Identity
 from streaming.probe.topics import topic_rights
 from streaming.probe.writer import Opened
 from streaming.records import ADMIN, LOG

@@ -17,7 +17,7 @@ from streaming.probe.rocketmq import parts
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.observe import RocketMQMemory, recall, round_of_groups
 from streaming.probe.rounds_probe import ObservedRound, RoundsProbe
-from streaming.probe.standby import Identity
+from streaming.probe.standby.others import Identity
 from streaming.probe.writer import Opened
 from streaming.records import REFUSED, ROCKETMQ, TIMEOUT
 from streaming.rocketmq import Client, Credentials, Question, Request, answers

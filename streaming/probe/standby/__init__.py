@@ -12,10 +12,3 @@ opening record says it (`since`). Three rules follow (`others.py`; `turn.py` app
 
 So two probes can both close rounds only for a moment: when one is taken for dead that lives, until its next round.
 """
-
-from __future__ import annotations
-
-from streaming.probe.standby.others import Identity, patience_s
-from streaming.probe.standby.turn import Tail, Turn
-
-__all__ = ["Identity", "Tail", "Turn", "patience_s"]

@@ -11,7 +11,7 @@ from kafka.admin import NewTopic
 
 from streaming.config import KafkaSettings
 from streaming.events import GroupEvent, encode
-from streaming.job.source import SourceSettings
+from streaming.job.source.settings import SourceSettings
 from streaming.offsets_log import partition_for
 from streaming.records import GroupObservation, RoundClosed, RoundOpened
 from tests.job.source.made_rounds import record, topic

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from streaming.job.data_source import EvenkeelSource
-from streaming.job.source import SourceSettings
+from streaming.job.source.settings import SourceSettings
 from streaming.records import (
     ROUNDS_KEY,
     CommitWindow,

@@ -11,11 +11,12 @@ from kafka.errors import KafkaConnectionError
 
 from streaming.config import BusFolder, Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
-from streaming.job.source import SourceSettings, connection
+from streaming.job.source import connection
 from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL, Positions
 from streaming.job.source.read import task_rows
+from streaming.job.source.settings import SourceSettings
 from streaming.probe import Probe, check
 from streaming.records import ROUNDS_KEY, CommitWindow, GroupObservation, decode_inputs, group_of
 from tests.e2e.plain_job import PlainJob

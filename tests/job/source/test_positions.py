@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka import TopicPartition
 
-from streaming.job.source import AnotherClusterError
+from streaming.job.source.exceptions import AnotherClusterError
 from streaming.job.source.positions import INITIAL
 from tests.job.source.world import World, closed_rounds, gaps_of, rounds_of, told
 

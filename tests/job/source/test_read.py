@@ -14,8 +14,8 @@ from kafka.errors import CorruptRecordError, KafkaConnectionError
 from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.groups import GroupConfig, Rows, advance, encode_rows
-from streaming.job.source import SourceSettings
 from streaming.job.source.read import arrow_batches, task_rows
+from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.log_health import UnreadableState, advance_partition
 from streaming.offsets_log import Compactor

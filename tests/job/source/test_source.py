@@ -10,7 +10,7 @@ from kafka import TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.events import encode
-from streaming.job.source import SourceSettings
+from streaming.job.source.settings import SourceSettings
 from streaming.offsets_log import partition_for
 from streaming.records import (
     GroupInput,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from streaming.events import encode
-from streaming.job.source import SourceSettings
 from streaming.job.source.planner import Planner
+from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask
 from streaming.records import (
     ROUNDS_KEY,

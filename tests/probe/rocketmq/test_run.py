@@ -11,8 +11,8 @@ from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Set
 from streaming.events import RocketMQGroupEvent, decode_event, decode_round
 from streaming.probe import check
 from streaming.probe.deadline import AnotherProbeError
-from streaming.probe.rocketmq import RocketMQProbe
-from streaming.probe.standby import Identity
+from streaming.probe.rocketmq.run import RocketMQProbe
+from streaming.probe.standby.others import Identity
 from streaming.records import RoundClosed, RoundOpened
 from tests.probe.witness import asked_of_rocketmq
 from tests.rocketmq import recipes

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import AnotherProbeError, Deadline
-from streaming.probe.standby import Identity, Tail, Turn
-from streaming.probe.standby.turn import SeenRecord
+from streaming.probe.standby.others import Identity
+from streaming.probe.standby.turn import SeenRecord, Tail, Turn
 from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import RoundClosed, RoundOpened
 

@@ -16,7 +16,7 @@ from streaming.config import Settings, environment_of
 from streaming.lifecycle import SUPERVISOR
 from streaming.probe import Probe
 from streaming.probe.deadline import AnotherProbeError
-from streaming.probe.standby import Identity
+from streaming.probe.standby.others import Identity
 from streaming.probe.writer import Opened, RoundWriter
 from streaming.records import RoundClosed
 from tests.patience import until

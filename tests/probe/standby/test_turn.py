@@ -15,9 +15,10 @@ from streaming.config import ProbeSettings, Settings, Thresholds
 from streaming.events import encode
 from streaming.probe import Probe
 from streaming.probe.deadline import Deadline
-from streaming.probe.rocketmq import RocketMQProbe
-from streaming.probe.standby import Tail, patience_s, turn
-from streaming.probe.standby.turn import MOST_RECORDS
+from streaming.probe.rocketmq.run import RocketMQProbe
+from streaming.probe.standby import turn
+from streaming.probe.standby.others import patience_s
+from streaming.probe.standby.turn import MOST_RECORDS, Tail
 from streaming.records import RoundClosed, RoundOpened
 from tests.examples import examples
 from tests.job.source.fake_reader import FakeReader

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from assignors.jsonl import assign_line
 from streaming.groups.verdict_inputs import pack_line
 from streaming.notes import GROUP, Mute, write_note
-from streaming.serve.api import MARKS, PREFIX
 from streaming.serve.api.listings import LISTINGS, Listing
+from streaming.serve.api.routes import MARKS, PREFIX
 from streaming.tables import LakeReader
 from streaming.times import epoch_ms
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake

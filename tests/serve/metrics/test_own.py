@@ -20,9 +20,9 @@ from prometheus_client.parser import text_string_to_metric_families as of_text
 
 from streaming.config import load_settings
 from streaming.exceptions import SetupError
-from streaming.serve.metrics import Scrapes
 from streaming.serve.metrics import otlp as pushing
 from streaming.serve.metrics.otlp import Push
+from streaming.serve.metrics.scrapes import Scrapes
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.examples import by_day
 from tests.loopback import Asked, Loopback
