@@ -58,7 +58,7 @@ def _target(name: str, url: str, settings: Settings) -> DeliveryTarget | Alertma
     return DeliveryTarget(name, url, alerts.timeout_ms)
 
 
-class AlerterWork:
+class AlerterWork(threading.Thread):
     """The alerter of one cluster in a thread, which begins again after a failure."""
 
     def __init__(self, settings: Settings, *, closed: bool = False) -> None:
@@ -71,47 +71,33 @@ class AlerterWork:
         Raises:
             SetupError: A rule, a target or a route is wrong.
         """
+        super().__init__(name=f"alerter {settings.cluster}", daemon=True)
         self.settings, self._closed = settings, closed
         self._rules = () if closed else load_rules(settings.alerts.rules)
         self._targets = open_targets(settings)
         Routing(settings.alerts, settings.owners, self._targets)
-        self._stop = threading.Event()
+        self._ends = threading.Event()
         self._alerter: Alerter | None = None
-        self._thread = threading.Thread(
-            target=self._run_again_and_again, name=f"alerter {settings.cluster}", daemon=True
-        )
-
-    @property
-    def lives(self) -> bool:
-        """Whether its thread runs."""
-        return self._thread.is_alive()
-
-    def start(self) -> None:
-        """Begin to work."""
-        self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Let the work end soon."""
-        self._stop.set()
+        """Let the work end soon, unless it is in an attempt to deliver."""
+        self._ends.set()
         if self._alerter is not None:
             self._alerter.wake.set()
 
-    def join(self, seconds: float) -> None:
-        """Wait for the work's end: it may be in an attempt to deliver."""
-        self._thread.join(max(0.0, seconds))
-
-    def _run_again_and_again(self) -> None:
-        while not self._stop.is_set():
+    def run(self) -> None:
+        """Work until asked to stop; begins again after a failure."""
+        while not self._ends.is_set():
             try:
-                if self._run() and self._closed:
+                if self._work() and self._closed:
                     return
             except EvenkeelError as error:
                 _LOG.error("alerts of %s are not judged: %s", self.settings.cluster, error)
             except Exception:  # noqa: BLE001 - the thread must not die: the page would be served, and nobody be alerted
                 _LOG.exception("the alerter of %s failed, and begins again", self.settings.cluster)
-            self._stop.wait(_AGAIN_S)
+            self._ends.wait(_AGAIN_S)
 
-    def _run(self) -> bool:
+    def _work(self) -> bool:
         """Judge and deliver until asked to stop; returns False when everything must be opened again.
 
         Raises:
@@ -122,10 +108,10 @@ class AlerterWork:
         self._alerter = Alerter(settings, self._rules, self._targets, turn=lease)
         with self._alerter:
             if self._closed:
-                return self._alerter.run(self._stop, until=lambda alerter: alerter.settled)
+                return self._alerter.run(self._ends, until=lambda alerter: alerter.settled)
             named = ", ".join(self._targets) or "none, alerts are only written to the table"
             _LOG.info("%d rules for the cluster %s, targets: %s", len(self._rules), settings.cluster, named)
-            return self._alerter.run(self._stop)
+            return self._alerter.run(self._ends)
 
 
 class AlerterFleet:
@@ -157,7 +143,7 @@ class AlerterFleet:
     @property
     def live(self) -> bool:
         """Whether every thread runs."""
-        return self._thread.is_alive() and all(work.lives for work in list(self._works.values()))
+        return self._thread.is_alive() and all(work.is_alive() for work in list(self._works.values()))
 
     def start(self) -> None:
         """Begin to work, in threads."""

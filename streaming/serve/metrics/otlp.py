@@ -43,7 +43,7 @@ _TIMEOUT_S: Final = 10.0
 """For one request with its repetitions, as OpenTelemetry has it."""
 
 
-class Push:
+class Push(threading.Thread):
     """Pushes at each interval, from a thread that ends with the process: a slow receiver delays nothing else."""
 
     def __init__(self, scrapes: Scrapes, settings: ServeSettings, exporter: MetricExporter | None = None) -> None:
@@ -54,6 +54,7 @@ class Push:
             settings: Where to, how often, and labels of all metrics.
             exporter: What sends; None for OTLP over HTTP.
         """
+        super().__init__(name="otlp", daemon=True)
         # It logs each failure of each request.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._scrapes, self._settings = scrapes, settings
@@ -63,15 +64,12 @@ class Push:
         self._fails = False
         self._end = threading.Event()
 
-    def start(self) -> None:
-        """Begin, with the first push after one interval."""
-        threading.Thread(target=self._run, name="otlp", daemon=True).start()
-
     def stop(self) -> None:
         """Push no more; one that goes on is given up with the process."""
         self._end.set()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Push until `stop`, the first time after one interval."""
         while not self._end.wait(self._settings.otlp_interval_ms / 1000):
             try:
                 self.push()
