@@ -170,7 +170,7 @@ def test_what_fires_of_a_cluster_that_is_removed_is_gone_and_nothing_of_it_fires
     deployed.write_file("a")
     deployed.alerters.poll()
     deployed.hears("b", "gone", "orders")
-    until(lambda: not deployed.alerters._closed["b"]._thread.is_alive(), told="the work for it ends")
+    until(lambda: not deployed.alerters._closed["b"].is_alive(), told="the work for it ends")
     deployed.round("b", "payments")
     deployed.tells("a", "payments")
     assert deployed.states("b") == [("firing", "orders"), ("gone", "orders")]
