@@ -27,7 +27,7 @@ from starlette.types import ASGIApp
 
 from streaming.demo.ports import free_port
 from streaming.serve.api.listings import encode_cursor
-from streaming.serve.metrics import Scrapes
+from streaming.serve.metrics.scrapes import Scrapes
 from streaming.serve.model import Model
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeLake
 
