@@ -23,7 +23,9 @@ Tasks = dict[str, tuple[list[str], list[str]]]
 class ClassicStreams:
     """A process with instances of an application. A context manager, at whose end they crash."""
 
-    def __init__(self, bootstrap: str, application: str, topics: Iterable[str], folder: Path) -> None:
+    def __init__(
+        self, bootstrap: str, application: str, topics: Iterable[str], folder: Path, *, leaves: bool = False
+    ) -> None:
         """Prepare the process; nothing is started yet.
 
         Args:
@@ -31,6 +33,7 @@ class ClassicStreams:
             application: Id of the application, and of its group.
             topics: One whose records are counted, and two that are read together.
             folder: For its state.
+            leaves: A closed instance leaves its group; by default its members stay until their session times out.
         """
         settings = {
             "bootstrap.servers": bootstrap,
@@ -42,8 +45,7 @@ class ClassicStreams:
             "auto.offset.reset": "earliest",
             "application.server": "here:8080",
             "client.tag.zone": "a",
-            # A closed instance stays until its session times out.
-            "main.consumer.internal.leave.group.on.close": "false",
+            "main.consumer.internal.leave.group.on.close": str(leaves).lower(),
         }
         told = [part for setting in settings.items() for part in setting]
         self._command = [*java_command(_SOURCE, classpath("streams"), "256m"), str(folder), *topics, *told]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,6 +18,9 @@ from tests.real_groups.followed import Followed
 from tests.real_groups.party import RECORDS, Party, assert_as_the_tool_says, make_topics, produce
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
+
+
+STEPS = 40
 
 
 @contextmanager
@@ -234,3 +238,42 @@ def test_a_share_group_has_its_members_state_and_partitions_and_is_identical(
         assert [row.partitions_moved for row in churn][-1] == 2
         assert {(row.protocol_type, row.partitions_moved_optimal) for row in churn} == {("share", None)}
         assert {row.verdict for row in followed.drift(group).values()} == {"identical"}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("protocols", [("consumer",), ("classic", "consumer")])
+def test_while_members_join_and_leave_owners_are_the_broker_s_and_nothing_drifts(
+    bootstrap: str, unique: str, java: JavaMembers, protocols: tuple[str, ...]
+) -> None:
+    chance = random.Random(unique)
+    topics = {f"{unique}-{number}": chance.randint(1, 7) for number in range(4)}
+    make_topics(bootstrap, topics)
+    produce(bootstrap, topics)
+    total = sum(topics.values())
+    with Followed(bootstrap, unique) as followed, Party(bootstrap, java, f"{unique}-app") as party:
+        for _ in range(STEPS):
+            members = [*party.consumers, *party.names]
+            if members and chance.random() < 0.2 + 0.1 * len(members):
+                leaving = chance.choice(members)
+                if isinstance(leaving, str):
+                    party.stop(leaving)
+                else:
+                    party.leave(leaving)
+            elif chance.random() < 0.5:
+                party.join(list(topics), chance.choice(protocols))
+            else:
+                party.start(list(topics), chance.choice(protocols))
+            if not party.consumers and not party.names:
+                continue
+            owned = party.rest(total)
+            followed.round_until(partial(owns, followed, party.group, owned))
+        followed.round_until(lambda: not findings(followed, party.group))
+        churn, drift = followed.churn(party.group), followed.drift(party.group)
+        assert len(churn) >= STEPS // 2
+        assert "drifted" not in {row.verdict for row in drift.values()}
+        judged = [row for row in churn if row.kind == "rebalance" and row.members]
+        # Targets that the next member's join replaces at once are not judged.
+        identical = sum(drift[row.decision].verdict == "identical" for row in judged if row.decision in drift)
+        assert identical >= 0.9 * len(judged), [drift[row.decision].reason for row in judged]
+        assert not any(row.ended for row in followed.rows[f"g:{party.group}"].group_health)

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -182,6 +183,10 @@ def test_no_decision_under_churn_is_called_drifted(bootstrap: str, unique: str, 
 COUNTED, READ, ALSO_READ = 4, 4, 3
 
 
+# Decisions of the long run. Each change of members makes one or two.
+CLASSIC_DECISIONS = int(os.environ.get("DECISIONS", "60"))
+
+
 def classic_topics(bootstrap: str, unique: str) -> dict[str, int]:
     """Three topics, with their partition counts; the first one has records."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
@@ -254,3 +259,39 @@ def test_threads_have_the_tasks_that_their_records_say_and_no_decision_is_drifte
     # The threads of one instance are of one process.
     assert len({thread.process for thread in threads if thread is not None}) == 4
     assert any(thread.standby for thread in threads if thread is not None)
+
+
+@pytest.mark.kafka
+@pytest.mark.java
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_no_decision_is_drifted_while_instances_come_and_go(bootstrap: str, unique: str, tmp_path: Path) -> None:
+    """The environment variable DECISIONS sets how many are awaited: 300 take a quarter of an hour."""
+    random = Random(unique)
+    counts = classic_topics(bootstrap, unique)
+    records: list[MembershipRecord] = []
+    with (
+        offsets_log(bootstrap) as log,
+        ClassicStreams(bootstrap, unique, counts, tmp_path / "one", leaves=True) as instances,
+    ):
+
+        def has_decided() -> bool:
+            known = len(records)
+            records.extend(record for group, record in read_on(log) if group == unique)
+            return len(records) > known
+
+        running: list[str] = []
+        for number in count():
+            if len(records) >= CLASSIC_DECISIONS:
+                break
+            if len(running) < 2 or (len(running) < 5 and random.random() < 0.5):
+                running.append(f"i{number}")
+                instances.start(running[-1], random.randint(1, 3))
+            else:
+                instances.close(running.pop(random.randrange(len(running))))
+            until(has_decided)
+    verdicts = core_verdicts(records, counts)
+    assert len(verdicts) >= CLASSIC_DECISIONS
+    assert {row.verdict for row in verdicts} == {"unverified"}
+    assert {(row.reason or "")[:27] for row in verdicts} == {"Kafka Streams places tasks "}
+    assert all(tasks_in(record) for record in records)
