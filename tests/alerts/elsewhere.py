@@ -12,7 +12,7 @@ import time
 from streaming.alerts import Alerter, load_rules, open_targets
 from streaming.config import load_settings
 from streaming.lifecycle import on_stop_signals, set_up_log
-from tests.alerts.living import lease_elsewhere
+from tests.alerts.build import lease_elsewhere
 
 
 def main(name: str, patience_s: float) -> int:
