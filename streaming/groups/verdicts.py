@@ -239,10 +239,8 @@ def against_configured(
     """
     if own.verdict == NOT_APPLICABLE or own.basis == INVARIANT or not mismatch(strategy, runs):
         return own
-    reason, expected = (
-        f"the group runs {str(runs)[:100]}, and {str(strategy)[:100]} is configured",
-        expected_by(str(strategy)),
-    )
+    reason = f"the group runs {str(runs)[:100]}, and {str(strategy)[:100]} is configured"
+    expected = expected_by(str(strategy))
     if isinstance(expected, str):
         reason, expected = f"{reason}; what that gives is not known: {expected}", Expected((), own.inputs)
     return replace(
@@ -272,7 +270,8 @@ def drifted_between(expected: Assignment, actual: Assignment) -> tuple[DriftedPa
 
 def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation) -> DriftRow:
     """One verdict as a row of `drift`."""
-    configured, nearest, strategy = observation.configured, verdict.nearest, observation.configured_strategy
+    configured, nearest = observation.configured, verdict.nearest
+    strategy = observation.configured_strategy
     return DriftRow(
         **judged.columns,
         topic=judged.topic,

@@ -197,6 +197,7 @@ def test_of_a_sound_group_nothing_is_said(rocketmq: EmbeddedRocketMQ, topic: str
     assert (created.kind, created.members, created.partitions) == ("created", 3, 10)
 
 
+@pytest.mark.nightly
 def test_a_members_with_different_strategies(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     split = {"a0": [_C1], "a1": [_C1], "a2": [_C1, _C3], "a3": [_C2], "b0": [_C2], "b1": [_C2, _C3]}
@@ -227,6 +228,7 @@ def test_a_members_with_different_strategies(rocketmq: EmbeddedRocketMQ, topic: 
     ]
 
 
+@pytest.mark.nightly
 def test_b_a_name_server_that_knows_less(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     with (
         recipes.a_name_server_that_knows_less(rocketmq.addresses, topic, topic),
@@ -255,6 +257,7 @@ def test_b_a_name_server_that_knows_less(rocketmq: EmbeddedRocketMQ, topic: str)
     assert f"{_C4} is not on the list of broker-b" in group.findings["member_lists_differ"].detail
 
 
+@pytest.mark.nightly
 def test_d_a_way_that_is_lost_is_told_before_an_owner_is_wrong(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.steady(first, topic, topic) as members, Followed(first, topic) as group:
@@ -271,6 +274,7 @@ def test_d_a_way_that_is_lost_is_told_before_an_owner_is_wrong(rocketmq: Embedde
         assert set(group.findings) == set()
 
 
+@pytest.mark.nightly
 def test_e_a_client_id_used_twice(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.one_client_id_twice(first, topic, topic), Followed(first, topic) as group:
@@ -285,6 +289,7 @@ def test_e_a_client_id_used_twice(rocketmq: EmbeddedRocketMQ, topic: str) -> Non
     assert group.verdict(topic).verdict == "drifted"
 
 
+@pytest.mark.nightly
 def test_a_group_that_broadcasts_is_no_split_brain(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.a_group_that_broadcasts(first, topic, topic), Followed(first, topic) as group:

@@ -154,7 +154,7 @@ def _cuts(name: str) -> list[list[int]]:
     [
         pytest.param("each alone", False, marks=pytest.mark.nightly),
         pytest.param("all at once", False, marks=pytest.mark.nightly),
-        ("uneven gulps", False),
+        pytest.param("uneven gulps", False, marks=pytest.mark.nightly),
         ("two halves", True),
     ],
     ids=lambda given: {True: "a new alerter for each look", False: "one alerter"}.get(given, given),
