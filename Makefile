@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 # Tests wait more than they compute, so there are more workers than cores. Each may run a broker, a Spark session and a
 # browser, with 3 GB at most.
-WORKERS ?= 5
+WORKERS ?= 4
 SOAK_WORKERS ?= 3
 
 # Which tests `make test` runs, by their marks: those that a pull request needs. "not soak" is all but the long ones.
@@ -25,7 +25,7 @@ help:
 	@echo "              ROCKETMQ=1 SECONDS=260 a RocketMQ cluster in place of Kafka's groups"
 	@echo "make test     lint, type checks and the tests that a pull request needs (as root on Debian, installs Chromium;"
 	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
-	@echo "              WORKERS=8 sets the number of processes (default 5); MARKS='not soak' adds the tests marked nightly"
+	@echo "              WORKERS=8 sets the number of processes (default 4); MARKS='not soak' adds the tests marked nightly"
 	@echo "make test-all these, too, in random order, with ten times as much random input, then make soak and make mutants;"
 	@echo "              takes some hours. It prints a seed: make test ORDER=--random-order-seed=N repeats that order"
 	@echo "make bench    the measurements of docs/performance.md, on this machine"

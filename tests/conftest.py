@@ -1,4 +1,4 @@
-"""Fixtures for the whole suite, and its distribution to several processes (`pytest -n 5`, pytest-xdist).
+"""Fixtures for the whole suite, and its distribution to several processes (`pytest -n 4`, pytest-xdist).
 
 Imports here slow down each run of a single test, so no Spark, no Kafka, no Delta.
 """

@@ -34,9 +34,9 @@ from streaming.demo.ports import free_port
 from streaming.events import decode_round
 from streaming.records import RoundClosed, RoundOpened
 from streaming.tables import LakeReader
+from tests.alerts.services import Receiver
 from tests.e2e.lakes import contents, differences
 from tests.patience import until
-from tests.serve.metrics.test_own import Receiver
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]
 
