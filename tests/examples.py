@@ -32,7 +32,11 @@ def examples(number: int) -> int:
 
 def by_day(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
     """Values of a parameter, of which those that are not among `kept` are marked nightly."""
-    return [value if value in kept else pytest.param(value, marks=pytest.mark.nightly) for value in values]
+    return [value if value in kept else _by_night(value) for value in values]
+
+
+def _by_night(value: Any) -> Any:
+    return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.nightly)
 
 
 def ends(values: Iterable[Any]) -> list[Any]:

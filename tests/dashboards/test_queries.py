@@ -28,7 +28,6 @@ from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 from tests.dashboards.export.interpolate import interpolated
 from tests.dashboards.made_events import add_events, add_load
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
-from tests.examples import by_day
 
 # With other tests that need a Spark session in their own process.
 pytestmark = [pytest.mark.xdist_group("recorded"), pytest.mark.turn(6)]
@@ -163,12 +162,9 @@ def _asked_of(query: Query) -> list[dict[str, Any]]:
     return [_given(query, {**values, **span}) for values in _values(query)]
 
 
-_BY_DAY = {"cost_causes", "groups", "owed", "rounds_pace", "topics"}
-"""Queries that use, between them, what the two engines see differently: lists, windows, structs, times."""
-
-
+@pytest.mark.nightly
 @pytest.mark.spark
-@pytest.mark.parametrize("name", by_day(sorted(_every()), _BY_DAY))
+@pytest.mark.parametrize("name", sorted(_every()))
 def test_a_query_gives_the_same_rows_in_spark_and_in_duckdb(
     name: str, reader: LakeReader, registered: SparkSession
 ) -> None:
@@ -199,6 +195,7 @@ def test_a_query_gives_the_same_rows_from_memory_and_in_duckdb(name: str, reader
         assert from_memory == [_plain(row) for row in reader.rows(query.duckdb, given)]
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_finds_the_columns_of_each_table_with_their_types(registered: SparkSession) -> None:
     for table in ALL_TABLES:

@@ -17,6 +17,7 @@ from streaming.groups import GroupConfig
 from streaming.groups import context as budget
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.records import GroupInput, Member, MembershipRecord
+from tests.examples import ends
 from tests.groups.build import (
     GROUP,
     Life,
@@ -182,7 +183,7 @@ def members_of(group: Group, strategy: str, had: Mapping[str, Mapping[str, Seque
     ]
 
 
-@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", ends(["range", "roundrobin", "sticky", "cooperative-sticky"]))
 @pytest.mark.parametrize("kinds", [pytest.param(1, marks=pytest.mark.nightly), 5])
 def test_a_group_of_a_thousand_members_and_ten_thousand_partitions_is_identical(strategy: str, kinds: int) -> None:
     group = group_of(1_000, dict.fromkeys(T100, 100), kinds=kinds)

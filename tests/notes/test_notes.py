@@ -19,6 +19,7 @@ from streaming.notes import KnownNames, Mark, Mute, NoteBook, mark, mute, print_
 from streaming.tables import LakeReader, table_named
 from streaming.times import epoch_ms
 from tests.empty_lake import empty_lake
+from tests.examples import ends
 
 KNOWN = KnownNames(("drift", "lag"), (Owner(team="payments", groups=("/^pay/",)), Owner(team="lag", groups=("x",))))
 
@@ -182,17 +183,22 @@ def test_a_book_sees_what_others_write_and_reads_again_only_then(lake: str) -> N
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [
-        (["mute", "billing", "--for", "1h", "--reason", "r"], "Muted group billing on b until"),
-        (["mark", "deploy", "--group", "billing"], "Marked on b at"),
-        (["mute", "orders", "--for", "1h", "--reason", "r"], "choose one with --cluster or EVENKEEL_CLUSTER, of a, b"),
-        (["mute", "orders", "--for", "1h", "--reason", "r", "--cluster", "a"], "Muted group orders on a until"),
-        (
-            ["mute", "critical", "--for", "1h", "--reason", "r"],
-            "choose one with --cluster or EVENKEEL_CLUSTER, of a, b",
-        ),
-        (["mutes"], "a:\nNo mute holds on a.\nb:\nNo mute holds on b.\n"),
-    ],
+    ends(
+        [
+            (["mute", "billing", "--for", "1h", "--reason", "r"], "Muted group billing on b until"),
+            (["mark", "deploy", "--group", "billing"], "Marked on b at"),
+            (
+                ["mute", "orders", "--for", "1h", "--reason", "r"],
+                "choose one with --cluster or EVENKEEL_CLUSTER, of a, b",
+            ),
+            (["mute", "orders", "--for", "1h", "--reason", "r", "--cluster", "a"], "Muted group orders on a until"),
+            (
+                ["mute", "critical", "--for", "1h", "--reason", "r"],
+                "choose one with --cluster or EVENKEEL_CLUSTER, of a, b",
+            ),
+            (["mutes"], "a:\nNo mute holds on a.\nb:\nNo mute holds on b.\n"),
+        ]
+    ),
 )
 def test_of_several_clusters_the_only_one_that_has_the_group_is_meant_and_otherwise_one_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str

@@ -19,6 +19,7 @@ from streaming.serve.model import Model
 from streaming.tables import ALL_TABLES, DeltaLake, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
+from tests.examples import by_day
 from tests.serve.client import Served, pause
 
 WEEK = 7 * 86_400.0
@@ -156,7 +157,10 @@ def test_a_thread_that_has_ended_asks_for_a_restart(made: MadeLake, serve_over: 
 
 @pytest.mark.parametrize(
     ("rounds_ago", "status", "word"),
-    [pytest.param(0, 200, "ok", marks=pytest.mark.nightly), (90, 200, "ok"), (91, 503, "late"), (None, 503, "unknown")],
+    by_day(
+        [(0, 200, "ok"), (90, 200, "ok"), (91, 503, "late"), (None, 503, "unknown")],
+        [(91, 503, "late")],
+    ),
 )
 def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds(
     made: MadeLake, serve_over: Callable[..., Served], rounds_ago: int | None, status: int, word: str

@@ -24,7 +24,7 @@ from streaming.offsets_log import (
     decode_record_value,
     decode_subscription,
 )
-from tests.examples import examples
+from tests.examples import ends, examples
 from tests.offsets_log.compacting import columns, counted
 from tests.offsets_log.mutated import mutated_records
 from tests.offsets_log.one_by_one import Record, as_folded, fold_one_by_one
@@ -66,6 +66,7 @@ def _decode_both_ways(seed: int, mutated: int) -> None:
     assert found == (groups, unreadable, compactor.dropped)
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 def test_mutated_records_decode_only_as_kafkas_classes_decode_them() -> None:
     lines = [
@@ -196,14 +197,16 @@ def test_no_record_decodes_with_its_end_cut_off_or_with_more_behind_it(key: byte
 
 @pytest.mark.parametrize(
     ("key_type", "value"),
-    [
-        (5, "0000 00 00 01 01 a18d06" + "01" * 100_000),
-        (21, "0000 b68402" + "010100" * 33_333),
-        (23, "0000 00000000 02 01 01 01 01 01 01 a9c301" + "01010100" * 25_000),
-        (7, "0000 02" + "00" * 16 + "a9c301" + "00000000" * 25_000),
-        (3, "0000 00000000 ffffffff0f" + "0500" * 50_000),
-        (8, "0000 00000000 00000000 00 ffffffff0f"),
-    ],
+    ends(
+        [
+            (5, "0000 00 00 01 01 a18d06" + "01" * 100_000),
+            (21, "0000 b68402" + "010100" * 33_333),
+            (23, "0000 00000000 02 01 01 01 01 01 01 a9c301" + "01010100" * 25_000),
+            (7, "0000 02" + "00" * 16 + "a9c301" + "00000000" * 25_000),
+            (3, "0000 00000000 ffffffff0f" + "0500" * 50_000),
+            (8, "0000 00000000 00000000 00 ffffffff0f"),
+        ]
+    ),
 )
 def test_a_value_of_the_smallest_elements_takes_a_bounded_multiple_of_its_size(key_type: int, value: str) -> None:
     data = bytes.fromhex(value.replace(" ", ""))

@@ -23,7 +23,7 @@ from streaming.serve.api.routes import MARKS, PREFIX
 from streaming.tables import LakeReader
 from streaming.times import epoch_ms
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
-from tests.examples import examples
+from tests.examples import ends, examples
 from tests.serve.client import TEXTS, Answer, Served
 
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -48,7 +48,7 @@ def _in_order(value: object) -> object:
     return datetime.fromisoformat(str(value)) if is_time else value
 
 
-@pytest.mark.parametrize("listing", LISTINGS, ids=lambda listing: listing.name)
+@pytest.mark.parametrize("listing", ends(LISTINGS), ids=lambda listing: listing.name)
 def test_pages_give_every_row_once_and_in_order(served: Served, listing: Listing) -> None:
     small, large = (all_pages(served, f"{PREFIX}/{listing.name}", limit) for limit in (7, 1000))
     assert small == large
@@ -325,13 +325,13 @@ def test_a_server_without_that_token_takes_no_marks(tmp_path: Path, serve_over: 
 @pytest.mark.turn(6)
 @pytest.mark.parametrize(
     "body",
-    [
+    ends([
         b"", b"{", b"[]", b"{}", b'{"text": ""}', b'{"text": "a", "more": 1}', b"[" * 8_000,
         {"text": "x" * 201}, {"text": " "}, {"text": "a", "cluster": "other"}, {"text": "a", "id": "../x"},
         {"text": "a", "time": "yesterday"}, {"text": "a", "time": "2026-11-25T00:00:00"},
         {"text": "a", "time": (datetime.now(UTC) - timedelta(days=400)).isoformat()},
         {"text": "a", "time": (datetime.now(UTC) + timedelta(hours=1)).isoformat()},
-    ],
+    ]),
 )  # fmt: skip
 def test_what_is_no_mark_is_a_problem_and_writes_nothing(unwritten: Served, body: Any) -> None:
     answer = _post(unwritten, body)
