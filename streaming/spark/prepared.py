@@ -28,13 +28,14 @@ import pyspark
 from streaming.jars import find_java
 from streaming.places import cache_folder, shipped
 from streaming.process import SAFE_PATH
-from streaming.spark._python import PYTHON, SERVER
+from streaming.spark._python import SERVER
 
-_PROGRAMS = {name: Path(__file__).with_name(f"_{name.replace('-', '_')}.py") for name in ("spark-submit", "python")}
-"""Programs of ours in `bin`, by name."""
+_SUBMIT, _PYTHON = "spark-submit", f"python-{hashlib.sha256(sys.executable.encode()).hexdigest()[:12]}"
+_INTERPRETERS = {_SUBMIT: os.path.realpath(sys.executable), _PYTHON: sys.executable}
+"""What runs our programs in `bin`: environments of one Python share a home, and each has a Python of its own."""
 
-_INTERPRETER = os.path.realpath(sys.executable)
-"""What runs these programs, which import the standard library alone: environments of one Python share a home."""
+_PROGRAMS = {_SUBMIT: Path(__file__).with_name("_spark_submit.py"), _PYTHON: Path(__file__).with_name("_python.py")}
+"""What each says."""
 
 # Linux takes the first line of a program up to this length, and ends a path at a space.
 _LONGEST_INTERPRETER = 240
@@ -91,7 +92,7 @@ def forking_python() -> Path | None:
     Raises:
         SetupError: There is no usable Java.
     """
-    python = _folder() / "bin" / "python"
+    python = _folder() / "bin" / _PYTHON
     is_used = sys.platform == "linux" and os.environ.get("SPARK_HOME") == str(_folder())
     return python if is_used and python.exists() else None
 
@@ -120,7 +121,7 @@ def fork_pythons(python: Path, imports: tuple[str, ...]) -> tuple[object, ...]:
             pass_fds=[listening.fileno()],
             start_new_session=True,
         )
-    os.environ |= {"PYSPARK_PYTHON": str(python), SERVER: path, PYTHON: sys.executable}
+    os.environ |= {"PYSPARK_PYTHON": str(python), SERVER: path}
     return folder, process
 
 
@@ -133,13 +134,14 @@ def _links() -> Iterator[tuple[str, Path]]:
 
 def _write(path: Path, program: Path) -> None:
     """Write a program of ours, whole or not at all: several processes may do so at once."""
-    if " " in _INTERPRETER or len(_INTERPRETER) > _LONGEST_INTERPRETER:
+    interpreter = _INTERPRETERS[path.name]
+    if " " in interpreter or len(interpreter) > _LONGEST_INTERPRETER:
         with suppress(FileExistsError):
-            if path.name == "spark-submit":
+            if path.name == _SUBMIT:
                 path.symlink_to(_spark() / "bin" / path.name)
         return
     part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_text(f"#!{_INTERPRETER} -IS\n{program.read_text('utf-8')}", "utf-8")
+    part.write_text(f"#!{interpreter} -IS\n{program.read_text('utf-8')}", "utf-8")
     part.chmod(0o755)
     part.replace(path)
 
@@ -157,7 +159,7 @@ def _folder() -> Path:
     # (Times in seconds, as the JVM compares them: the layers of an image have no fractions.)
     jars = sorted((jar.name, jar.stat().st_size, int(jar.stat().st_mtime)) for jar in (_spark() / "jars").iterdir())
     texts = [program.read_text("utf-8") for program in _PROGRAMS.values()]
-    made_for = f"{find_java().resolve()} {_INTERPRETER} {_spark()} {jars} {texts}"
+    made_for = f"{find_java().resolve()} {_INTERPRETERS[_SUBMIT]} {_spark()} {jars} {texts}"
     return cache_folder() / f"spark-{hashlib.sha256(made_for.encode()).hexdigest()[:12]}"
 
 

@@ -40,7 +40,6 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("PYSPARK_PYTHON", "")
     monkeypatch.setenv(_python.SERVER, "")
-    monkeypatch.setenv(_python.PYTHON, sys.executable)
 
 
 @pytest.fixture
