@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from email.message import Message
@@ -23,7 +24,7 @@ class Asked(NamedTuple):
     body: bytes
 
 
-class Loopback:
+class Loopback(ABC):
     """Answers whatever is asked as `answer` says. A context manager."""
 
     def __init__(self) -> None:
@@ -48,9 +49,9 @@ class Loopback:
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
+    @abstractmethod
     def answer(self, asked: Asked) -> tuple[int, bytes]:
         """Status and body of the answer."""
-        raise NotImplementedError
 
     @property
     def port(self) -> int:

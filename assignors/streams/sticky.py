@@ -3,9 +3,9 @@
 Follows `org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor`. Active tasks are dealt in three steps
 (previous active member, a previous standby one, the least loaded process), then standby tasks in the same way.
 
-That of 4.1, where streams groups were early access, keeps candidates in sets in the order of identity hash codes, which
-differ with each run of a broker: where such a set decides, nobody can tell the result. It prefers processes to which a
-task brings a pair of tasks that no process has been given together yet.
+In 4.1, where streams groups were early access, it keeps candidates in sets in the order of identity hash codes, which
+differ with each run of a broker: where such a set decides, nobody can tell the result. There it prefers processes to
+which a task brings a pair of tasks that no process has been given together yet.
 
 It is the only assignor of streams groups up to 4.4; `assign_tasks` chooses by release.
 """

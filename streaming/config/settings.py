@@ -7,7 +7,7 @@ cluster, and `fleet.py` reads those of all. `EVENKEEL_CLUSTERS__ORDERS__KAFKA__â
 Secrets are best given by file or by the environment; they are `SecretStr`, so they print as stars and appear in no
 log, plan or page.
 
-(Longer than other modules: a class per section of the file, so that all settings can be read in one place.)
+The module is long because each section of the file is a class, and all settings can be read in one place.
 """
 
 from __future__ import annotations

@@ -121,13 +121,14 @@ def has(finding: str) -> str:
 def every_generation_and_commit(evidence: Evidence) -> Iterator[str]:
     """Each generation that a client saw is there exactly once, and each commit is counted."""
     churn = Counter(
-        (row["group_id"], row["generation"])
+        (row["group_id"], row["generation"], row["incarnation"])
         for row in evidence.rows(
-            "SELECT group_id, generation FROM rebalance_churn WHERE revision = 1 AND kind IN ('rebalance', 'created')"
+            "SELECT group_id, generation, incarnation FROM rebalance_churn "
+            "WHERE revision = 1 AND kind IN ('rebalance', 'created')"
         )
     )
     seen = {(line["group"], line["generation"]) for line in evidence.noted("generation")}
-    if lost := sorted(seen - set(churn)):
+    if lost := sorted(seen - {(group, generation) for group, generation, _ in churn}):
         yield f"generations that clients saw have no churn row: {lost[:5]}"
     if twice := sorted(key for key, count in churn.items() if count > 1):
         yield f"generations have more than one churn row: {twice[:5]}"

@@ -4,7 +4,7 @@ The fields have the names of the columns in `streaming.tables.schema` (a test co
 epoch, UTC, and dates are days since the epoch; the writer converts them to TIMESTAMP and DATE. None is NULL; the
 column's comment says what that means.
 
-Longer than other modules: a line per column of every table that the core writes.
+The module is long because it has a line for each column of every table that the core writes.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ class Inbox:
         return AttemptOutcome(None, 1)
 
     @property
-    def told(self) -> list[tuple[float, str]]:
+    def titles(self) -> list[tuple[float, str]]:
         """Minute and title of each message."""
         return [(minute, message.title) for minute, message in self.messages]
 

@@ -54,7 +54,7 @@ class Receiver(Loopback):
         for _ in range(count):
             assert self.arrived.acquire(timeout=60), f"only {len(self.messages)} messages arrived"
 
-    def told(self) -> list[tuple[str, str]]:
+    def states_of_groups(self) -> list[tuple[str, str]]:
         """State and group of each message."""
         return [(m["state"], m.get("group_id", "")) for m in self.messages]
 

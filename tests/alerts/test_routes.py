@@ -150,9 +150,9 @@ def test_a_mute_hides_no_transition_and_what_still_fires_at_its_end_is_sent_then
     assert [(row["group_id"], row["state"]) for row in living.writer.transitions()] == [
         ("a", "firing"), ("b", "firing"), ("c", "firing"), ("b", "resolved"),
     ]  # fmt: skip
-    assert living.inboxes["ops"].told == [(0.2, "[firing] drift: c (critical)")]
+    assert living.inboxes["ops"].titles == [(0.2, "[firing] drift: c (critical)")]
     living.round(13)
-    assert living.inboxes["ops"].told[1:] == [(2.2, "[firing] drift: a (critical)")]
+    assert living.inboxes["ops"].titles[1:] == [(2.2, "[firing] drift: a (critical)")]
     outcomes = living.deliveries("ops", "outcome", "state", "reason")
     why = "group /[ab]/ is muted by ann@host: a deploy"
     assert outcomes.count(("held", "firing", why)) == 2
@@ -167,7 +167,10 @@ def test_a_mute_that_is_lifted_ends_at_once(living: Living) -> None:
     living.round(1, drift=drifted("b"))
     write_note(living.writer.root, mute, round(living.wall_ms) + 1, ended=True)
     living.round(2)
-    assert living.inboxes["ops"].told == [(0.0, "[firing] drift: a (critical)"), (0.3, "[firing] drift: b (critical)")]
+    assert living.inboxes["ops"].titles == [
+        (0.0, "[firing] drift: a (critical)"),
+        (0.3, "[firing] drift: b (critical)"),
+    ]
 
 
 @pytest.mark.turn(3)
@@ -175,7 +178,7 @@ def test_the_end_of_an_alert_that_was_sent_is_sent_during_a_mute_so_that_no_inci
     living.round(0, drift=drifted("a"))
     _mute(living, "group", "a", 60)
     living.round(1, drift=drifted("a", verdict="identical"))
-    assert [title for _, title in living.inboxes["ops"].told] == [
+    assert [title for _, title in living.inboxes["ops"].titles] == [
         "[firing] drift: a (critical)", "[resolved] drift: a (critical)",
     ]  # fmt: skip
 
@@ -188,9 +191,9 @@ def test_what_is_held_back_outlives_a_restart_of_the_alerter(living: Living) -> 
     living.round(1, drift=drifted("a"))
     living.start()
     living.round(2)
-    assert living.inboxes["ops"].told == []
+    assert living.inboxes["ops"].titles == []
     living.round(8)
-    assert [title for _, title in living.inboxes["ops"].told] == ["[firing] drift: a (critical)"]
+    assert [title for _, title in living.inboxes["ops"].titles] == ["[firing] drift: a (critical)"]
 
 
 @pytest.mark.turn(3)
@@ -204,7 +207,7 @@ def test_routes_send_each_alert_to_its_targets_and_its_end_to_the_same(make: Mak
     )
     living.round(0, drift=drifted("a", "b"))
     living.round(1, drift=drifted("a", "b", verdict="identical"))
-    told = {name: sorted(title for _, title in inbox.told) for name, inbox in living.inboxes.items()}
+    told = {name: sorted(title for _, title in inbox.titles) for name, inbox in living.inboxes.items()}
     assert told == {
         "oncall": [],
         "pay": ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"],
@@ -223,7 +226,7 @@ def _route(living: Living, *targets: str) -> None:
 
 
 def _titles(living: Living, target: str) -> list[str]:
-    return [title for _, title in living.inboxes[target].told]
+    return [title for _, title in living.inboxes[target].titles]
 
 
 @pytest.mark.turn(3)
@@ -270,5 +273,5 @@ def test_a_failing_target_is_sent_what_was_held_back_when_it_takes_messages_agai
     living.inboxes["ops"].fails = ["the target answered HTTP 500"] * 2
     living.round(1, drift=drifted("a"))
     living.round(8)
-    assert [title for _, title in living.inboxes["ops"].told] == ["[firing] drift: a (critical)"]
+    assert [title for _, title in living.inboxes["ops"].titles] == ["[firing] drift: a (critical)"]
     assert [row[0] for row in living.deliveries("ops", "outcome")] == ["held", "failed", "failed", "delivered"]

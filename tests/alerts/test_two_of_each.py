@@ -191,7 +191,7 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
         finally:
             programs.stop()
         assert _makers(broker.bootstrap) == 2
-        assert receiver.told() == [("firing", "orders"), ("resolved", "orders")]
+        assert receiver.states_of_groups() == [("firing", "orders"), ("resolved", "orders")]
 
         alone = tmp_path / "alone"
         undisturbed = _settings(broker.bootstrap, alone, tmp_path / "alerts.yaml")

@@ -80,7 +80,7 @@ MINUTE = timedelta(minutes=1)
 REACH = timedelta(minutes=4)
 
 
-def row(minute: int, lag: int | None = 0, **more: Any) -> dict[str, Any]:
+def step_row(minute: int, lag: int | None = 0, **more: Any) -> dict[str, Any]:
     """One row in the middle of a minute after 14:00."""
     at = BEGIN + minute * MINUTE
     hour = at.replace(minute=0)
@@ -101,17 +101,17 @@ def values(*rows: dict[str, Any], by: str = "offsets", until: int = 8) -> list[i
     ("rows", "until", "drawn"),
     [
         # A value holds until the next row, and counts in the step in which it ends.
-        ((row(0, 9), row(2, 4), row(3, 5)), 8, [9, 9, 4, 5, 5, 5, 5, 5]),
+        ((step_row(0, 9), step_row(2, 4), step_row(3, 5)), 8, [9, 9, 4, 5, 5, 5, 5, 5]),
         # A partition without rows for longer than a heartbeat is not known.
-        ((row(0, 9),), 8, [9, 9, 9, 9, 9, None, None, None]),
+        ((step_row(0, 9),), 8, [9, 9, 9, 9, 9, None, None, None]),
         # A row before the map holds into it.
-        ((row(-2, 7), row(3, 1)), 8, [7, 7, 7, 1, 1, 1, 1, 1]),
+        ((step_row(-2, 7), step_row(3, 1)), 8, [7, 7, 7, 1, 1, 1, 1, 1]),
         # Nothing is known after the newest round.
-        ((row(0, 9),), 2, [9, 9, None, None, None, None, None, None]),
+        ((step_row(0, 9),), 2, [9, 9, None, None, None, None, None, None]),
         # A lag that is not known is not zero.
-        ((row(0, 9), row(1, None), row(2, 0)), 8, [9, None, 0, 0, 0, 0, 0, None]),
+        ((step_row(0, 9), step_row(1, None), step_row(2, 0)), 8, [9, None, 0, 0, 0, 0, 0, None]),
         # A partition that is gone holds nothing.
-        ((row(0, 9), row(1, None, gone=True)), 8, [9, None, None, None, None, None, None, None]),
+        ((step_row(0, 9), step_row(1, None, gone=True)), 8, [9, None, None, None, None, None, None, None]),
     ],
 )
 def test_a_value_holds_while_it_is_known(rows: tuple[Any, ...], until: int, drawn: list[int | None]) -> None:
@@ -119,13 +119,13 @@ def test_a_value_holds_while_it_is_known(rows: tuple[Any, ...], until: int, draw
 
 
 def test_the_time_that_a_record_waits_grows_until_the_next_row() -> None:
-    waiting = row(0, 9, unread_last=BEGIN, behind_max=timedelta(seconds=30), reason_last=None)
-    assert values(waiting, row(3, 0), by="seconds")[:5] == [60, 120, 180, 0, 0]
+    waiting = step_row(0, 9, unread_last=BEGIN, behind_max=timedelta(seconds=30), reason_last=None)
+    assert values(waiting, step_row(3, 0), by="seconds")[:5] == [60, 120, 180, 0, 0]
 
 
 def test_seconds_behind_are_not_known_where_the_lag_is_not() -> None:
-    assert values(row(0, None, reason_last="lag_unknown"), by="seconds")[0] is None
-    assert values(row(0, 1, reason_last="one_offset"), by="seconds")[0] == 0
+    assert values(step_row(0, None, reason_last="lag_unknown"), by="seconds")[0] is None
+    assert values(step_row(0, 1, reason_last="one_offset"), by="seconds")[0] == 0
 
 
 def test_an_hour_without_a_row_is_zero_only_where_the_group_was_observed_and_the_partition_was_there() -> None:
@@ -140,7 +140,7 @@ def test_an_hour_without_a_row_is_zero_only_where_the_group_was_observed_and_the
 
 def test_the_sentence_counts_what_is_left_out_and_what_is_not_known() -> None:
     steps = Steps(BEGIN, MINUTE, 4)
-    lines = lines_of_rows([row(0, 1_200)], steps, 1, Heard(BEGIN + 2 * MINUTE, REACH), "offsets")
+    lines = lines_of_rows([step_row(0, 1_200)], steps, 1, Heard(BEGIN + 2 * MINUTE, REACH), "offsets")
     told = map_plot(lines, steps, "offsets", 500, 12)["told"]
     assert told == (
         "500 partitions; the worst is t 0 with 1,200 unread; the worst 1 are shown, no other was above 12; "

@@ -166,18 +166,19 @@ def analyze(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.skipif(
+with_systemd = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="no systemd-analyze: `python3 conf/setup.py systemd` installs it"
 )
+
+
+@with_systemd
 @pytest.mark.parametrize("name", _NAMES)
 def test_systemd_finds_no_mistake_in_a_unit(root: Path, name: str) -> None:
     done = analyze(root, "verify", "--man=no", "--recursive-errors=no", f"{name}.service")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="no systemd-analyze: `python3 conf/setup.py systemd` installs it"
-)
+@with_systemd
 @pytest.mark.parametrize("name", _NAMES)
 def test_a_process_in_a_unit_can_do_little_by_systemd_s_own_measure(root: Path, name: str) -> None:
     # (From 0 to 10; below 2 it says OK. A unit without any protection has 9.6.)
@@ -185,9 +186,6 @@ def test_a_process_in_a_unit_can_do_little_by_systemd_s_own_measure(root: Path, 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="no systemd-analyze: `python3 conf/setup.py systemd` installs it"
-)
 def test_all_programs_of_up_may_end_one_after_the_other_before_systemd_kills_them() -> None:
     shared = (_UNITS / "evenkeel-.service.d" / "shared.conf").read_text("utf-8")
     settings = dict(re.findall(r"^(\w+)=(.*)$", shared, re.MULTILINE))

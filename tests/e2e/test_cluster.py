@@ -156,13 +156,13 @@ def _driver(submitted: GuardedProcess) -> int:
 
 
 def _await(condition: Callable[[], bool], submitted: GuardedProcess, output: Path) -> None:
-    def runs() -> None:
-        assert submitted.poll() is None, told()
-
-    def told() -> str:
+    def end_of_output() -> str:
         return output.read_text("utf-8", "replace")[-5000:]
 
-    until(condition, runs, seconds=_PATIENCE_S, told=told)
+    def runs() -> None:
+        assert submitted.poll() is None, end_of_output()
+
+    until(condition, runs, seconds=_PATIENCE_S, told=end_of_output)
 
 
 _GROUPS = 3_000

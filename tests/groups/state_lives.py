@@ -1,6 +1,6 @@
 """Lives of groups that lead to the golden states: between them they fill every field that a state can hold.
 
-(Longer than other modules: a life for each kind of group, and what each is about.)
+The module is long because each kind of group has a life, and each life says what it is about.
 """
 
 from __future__ import annotations

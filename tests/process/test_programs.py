@@ -295,8 +295,11 @@ def _server_of(program: int) -> psutil.Process:
     return server
 
 
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+
+
 @pytest.mark.turn(6)
-@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+@on_linux
 def test_one_that_is_killed_is_back_and_the_others_go_on(kept: Kept, three: list[Program]) -> None:
     first = [kept.pid(program) for program in three]
     server = _server_of(first[0])
@@ -310,7 +313,7 @@ def test_one_that_is_killed_is_back_and_the_others_go_on(kept: Kept, three: list
 
 
 @pytest.mark.turn(6)
-@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+@on_linux
 def test_a_killed_guard_is_replaced_with_its_program_alone(kept: Kept, three: list[Program]) -> None:
     first = [kept.pid(program) for program in three]
     old = psutil.Process(first[2])
@@ -324,7 +327,7 @@ def test_a_killed_guard_is_replaced_with_its_program_alone(kept: Kept, three: li
 
 
 @pytest.mark.turn(6)
-@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+@on_linux
 def test_a_killed_server_takes_its_programs_along_and_all_are_back(kept: Kept, three: list[Program]) -> None:
     old = [psutil.Process(kept.pid(program)) for program in three]
     server = _server_of(old[0].pid)
@@ -337,7 +340,7 @@ def test_a_killed_server_takes_its_programs_along_and_all_are_back(kept: Kept, t
 
 
 @pytest.mark.turn(6)
-@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+@on_linux
 def test_they_are_stopped_in_order_and_the_server_ends_after_them(kept: Kept, three: list[Program]) -> None:
     processes = [psutil.Process(kept.pid(program)) for program in three]
     server = _server_of(processes[0].pid)
@@ -350,7 +353,7 @@ def test_they_are_stopped_in_order_and_the_server_ends_after_them(kept: Kept, th
 
 
 @pytest.mark.turn(6)
-@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+@on_linux
 def test_the_exit_code_is_the_programs_own_and_its_last_line_is_told(kept: Kept, three: list[Program]) -> None:
     kept.programs.start(_forked("needs", CODE="2"))
     kept.programs.start(_forked("fails", CODE="7"))
@@ -361,7 +364,7 @@ def test_the_exit_code_is_the_programs_own_and_its_last_line_is_told(kept: Kept,
 
 
 @pytest.mark.turn(6)
-@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+@on_linux
 def test_each_has_its_own_secrets_and_the_server_has_none(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(_CHECKOUT))
     monkeypatch.setenv("MINE", "secret of one")
@@ -376,7 +379,7 @@ def test_each_has_its_own_secrets_and_the_server_has_none(kept: Kept, monkeypatc
 
 
 @pytest.mark.turn(6)
-@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+@on_linux
 def test_they_share_what_the_server_has_imported_and_are_told_apart_by_name(kept: Kept, three: list[Program]) -> None:
     processes = [psutil.Process(kept.pid(program)) for program in three]
     assert max(process.memory_full_info().uss for process in processes) < 16 << 20
@@ -384,7 +387,7 @@ def test_they_share_what_the_server_has_imported_and_are_told_apart_by_name(kept
 
 
 @pytest.mark.turn(6)
-@pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
+@on_linux
 def test_all_end_when_their_starter_is_killed(tmp_path: Path) -> None:
     starter = f"""
     import time

@@ -275,7 +275,7 @@ class Compactor:
             return committed
         decoded = decode_key(key)
         if isinstance(decoded, OffsetKey):
-            # Of the legacy type, whose values have a layout of type 1's, or wrapped by Redpanda (`wrapped_key`).
+            # A key of the legacy type, whose values are laid out as type 1's, or one that Redpanda wrapped.
             modern = offset_commit_key(decoded)
             return self._commit_slots.committed(modern) or self._new_committed(modern) or decoded
         return decoded

@@ -103,7 +103,7 @@ def test_what_was_told_to_fire_is_told_to_end_and_pending_is_told_to_nobody(tmp_
             lake.write(**verdicts)
             alerter.poll()
         until_idle(alerter)
-    assert receiver.told() == [("firing", "a"), ("resolved", "a")]
+    assert receiver.states_of_groups() == [("firing", "a"), ("resolved", "a")]
     assert receiver.messages[1]["type"] == "success"
     assert receiver.messages[0]["alert"] == receiver.messages[1]["alert"]
 
@@ -136,9 +136,9 @@ def test_a_dead_and_a_slow_target_hold_back_neither_another_nor_the_judging(lake
         good.wait(3)
         slow.wait(2)
         slow.answers.set()
-        while {group for _, group in slow.told()} != set("abc"):
+        while {group for _, group in slow.states_of_groups()} != set("abc"):
             slow.wait()
-    assert [group for _, group in good.told()] == ["a", "b", "c"]
+    assert [group for _, group in good.states_of_groups()] == ["a", "b", "c"]
     assert {outcome for outcome, *_ in lake.deliveries("good")} == {"delivered"}
     assert {(outcome, reason) for outcome, _, _, reason in lake.deliveries("dead")} == {
         ("failed", "the target could not be reached, or did not take it in time")
@@ -164,11 +164,11 @@ def test_a_restart_sends_what_is_left_in_order_and_nothing_twice(lake: Lake) -> 
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         alerter.poll()
         until_idle(alerter)
-    assert receiver.told() == [("firing", "a"), ("resolved", "a"), ("firing", "b")]
+    assert receiver.states_of_groups() == [("firing", "a"), ("resolved", "a"), ("firing", "b")]
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         alerter.poll()
         until_idle(alerter)
-    assert receiver.told() == []
+    assert receiver.states_of_groups() == []
 
 
 def test_a_new_target_gets_what_fires_now_and_not_what_was(lake: Lake) -> None:
@@ -182,7 +182,7 @@ def test_a_new_target_gets_what_fires_now_and_not_what_was(lake: Lake) -> None:
         lake.write(b="identical")
         alerter.poll()
         until_idle(alerter)
-    assert receiver.told() == [("firing", "b"), ("resolved", "b")]
+    assert receiver.states_of_groups() == [("firing", "b"), ("resolved", "b")]
 
 
 def test_a_test_message_goes_to_each_target_and_what_came_of_it_is_said_without_secrets(

@@ -264,14 +264,14 @@ def test_without_the_rights_settings_stay_unknown_and_each_right_tells_its_own(s
         *_OWN_TOPICS,
     )
     settings = secured.settings(rounds_topic="evenkeel.settings-rounds", events_topic="evenkeel.settings-events")
-    assert _told(settings, secured) == ({None}, None)
+    assert _settings_in_a_round(settings, secured) == ({None}, None)
     secured.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "*", literal))
-    assert _told(settings, secured) == ({OF_THE_BROKER}, None)
+    assert _settings_in_a_round(settings, secured) == ({OF_THE_BROKER}, None)
     secured.grant((ACLOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "kafka-cluster", literal))
-    assert _told(settings, secured) == ({OF_THE_BROKER}, 10_080)
+    assert _settings_in_a_round(settings, secured) == ({OF_THE_BROKER}, 10_080)
 
 
-def _told(settings: Settings, broker: Secured) -> tuple[set[TopicRetention | None], int | None]:
+def _settings_in_a_round(settings: Settings, broker: Secured) -> tuple[set[TopicRetention | None], int | None]:
     """Settings of topics and minutes of the offsets, as a new probe tells them in its first round."""
     with Probe(settings) as probe:
         closed = probe.round()

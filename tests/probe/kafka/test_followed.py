@@ -40,7 +40,7 @@ class Followed:
         self._tail = LogTail(LOG, lambda: open_reader(kafka), self._filters.watches_group)
         self._kept = KafkaCluster(cluster.admin, LOG, self._filters, tail=self._tail)
         self._sent: Counter[str] = Counter()
-        self.look = self._look()
+        self.look = self._follow()
 
     def close(self) -> None:
         self._tail.close()
@@ -54,13 +54,13 @@ class Followed:
         """Look until coordinators tell that something is so; then both know the same."""
         deadline = time.monotonic() + 90
         while True:
-            self.look, fresh = self._look(), self._observe(KafkaCluster(self._cluster.admin, LOG, self._filters))
+            self.look, fresh = self._follow(), self._observe(KafkaCluster(self._cluster.admin, LOG, self._filters))
             if is_so(fresh) and (self.look.committed, self.look.descriptions) == (fresh.committed, fresh.descriptions):
                 assert self.look.topics_of_groups == fresh.topics_of_groups
                 return
             assert time.monotonic() < deadline, (is_so(fresh), self.look, fresh)
 
-    def _look(self) -> GroupsSeen:
+    def _follow(self) -> GroupsSeen:
         with requests_sent() as sent:
             look = self._observe(self._kept)
         self._sent.update(sent)
