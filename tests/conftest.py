@@ -271,9 +271,17 @@ def _is_of_no_client_thread(record: logging.LogRecord) -> bool:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A Spark session with our source and Delta, one for the whole run of this process; it starts in ten seconds."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
     from streaming.job.data_source import EvenkeelSource  # noqa: PLC0415
     from streaming.job.session import SHARED  # noqa: PLC0415
     from streaming.spark import start_spark  # noqa: PLC0415
+
+    if (gateway := SparkContext._gateway) is not None:
+        # The JVM of an earlier session would start Python processes without the server that forks them.
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        SparkContext._gateway = SparkContext._jvm = None
 
     settings = {
         "spark.sql.shuffle.partitions": 2,
