@@ -1,76 +1,81 @@
-"""Golden states, and what they hold. They are written again after a change of the state.
+"""Golden states: one of each kind, in which no field has its default. They are written again after a change of a state.
 
 python -m tests.groups.record_states           # writes data/states.json
-
-Each state is the life of a group up to the moment when it is packed.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
 
 import msgspec
 
 from streaming.groups import encode_state
 from streaming.groups.state import GroupState
 from streaming.log_health import ClusterTopicState, RoundsState, UnreadableState
-from tests.groups.state_lives import STATES
 
 GOLDEN: Final = Path(__file__).parent / "data" / "states.json"
 
-KINDS: Final = (GroupState, RoundsState, UnreadableState, ClusterTopicState)
+KINDS: Final[tuple[type[msgspec.Struct], ...]] = (GroupState, RoundsState, UnreadableState, ClusterTopicState)
 """All packed state types: of a group, of the rounds, of a log partition, of a topic of the cluster."""
+
+_PLAIN: Final[dict[type, Callable[[int], Any]]] = {
+    bool: lambda _: True,
+    int: int,
+    float: lambda number: number + 0.5,
+    str: lambda number: f"s{number}",
+    bytes: lambda number: b"b%d" % number,
+}
+
+
+def filled(kind: type[msgspec.Struct], last: bool) -> Any:
+    """A struct with a value of its own in each field; of a union the first kind of value or the last."""
+    return _filled(kind, count(1_001), last)
+
+
+def _filled(kind: Any, numbers: Iterator[int], last: bool) -> Any:
+    if make := _PLAIN.get(kind):
+        return make(next(numbers))
+    of, parts = get_origin(kind), get_args(kind)
+    if of in {Union, UnionType}:
+        return _filled([part for part in parts if part is not type(None)][-1 if last else 0], numbers, last)
+    if of is tuple and parts[-1] is not ...:
+        return tuple(_filled(part, numbers, last) for part in parts)
+    if of in (tuple, list):
+        return of([_filled(parts[0], numbers, last)])
+    if of is dict:
+        return {_filled(parts[0], numbers, last): parts[1] and _filled(parts[1], numbers, last)}
+    values = {
+        field.name: field.default is not True if field.type is bool else _filled(field.type, numbers, last)
+        for field in msgspec.structs.fields(kind)
+    }
+    return kind(**values)
 
 
 def by_name(value: Any) -> Any:
-    """A value by the names of its fields, as JSON values, without defaults."""
+    """A value by the names of its fields, as JSON values."""
     if isinstance(value, msgspec.Struct):
-        return {name: by_name(held) for name, held in filled(value)}
+        return {name: by_name(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):
         return {str(key): by_name(held) for key, held in value.items()}
     if isinstance(value, list | tuple):
         return [by_name(held) for held in value]
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
-
-
-def filled(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
-    """Fields with values other than the default."""
-    for field in msgspec.structs.fields(struct):
-        made = field.default_factory
-        default = field.default if made is msgspec.NODEFAULT else made()  # type: ignore[operator]
-        value = getattr(struct, field.name)
-        if value != default:
-            yield field.name, value
-
-
-def structs_of(*kinds: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
-    """These and all structs in them, each once, in the order of their occurrence."""
-    found = list(kinds)
-    for kind in found:
-        for field in msgspec.structs.fields(kind):
-            found.extend([part for part in dict.fromkeys(_structs_in(field.type)) if part not in found])
-    return found
-
-
-def _structs_in(kind: Any) -> Iterator[Any]:
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not getattr(kind, "__args__", ()):
-        yield kind
-    for part in getattr(kind, "__args__", ()):
-        yield from _structs_in(part)
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def packed() -> dict[str, dict[str, Any]]:
-    """What each life leads to: what it is about, its packed state, and what that holds."""
+    """Each golden state by its name: its packed bytes, and what they hold."""
     states = {}
-    for name, (about, lives) in STATES.items():
-        state = lives().state
-        assert state is not None
-        _, payload = encode_state(state)
-        states[name] = {"about": about, "payload": base64.b64encode(payload).decode(), "holds": by_name(state)}
+    for kind in KINDS:
+        for last in (False, True):
+            state = filled(kind, last)
+            payload = base64.b64encode(encode_state(state)[1]).decode()
+            states[f"{kind.__name__} {'last' if last else 'first'}"] = {"payload": payload, "holds": by_name(state)}
     return states
 
 

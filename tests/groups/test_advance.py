@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from streaming.groups import advance, encode_rows, encode_state
-from streaming.groups.rows import GroupHealthRow, Rows
+from streaming.groups import encode_state
+from streaming.groups.rows import GroupHealthRow
 from streaming.records import GroupInput, GroupObservation, Seen
 from tests.groups.build import (
-    CONFIG,
     GROUP,
     LOG_PARTITION,
     SECOND,
@@ -23,7 +22,6 @@ from tests.groups.build import (
     make_record,
     make_tombstone,
     make_topic,
-    packed,
 )
 from tests.groups.modern_log import epoch, gone, metadata, read, stands, target
 from tests.offsets_log.written import other_key
@@ -203,54 +201,6 @@ def test_an_unlisted_group_that_still_has_offsets_is_closed_all_the_same() -> No
     closing = life.rows.lag[-1]
     assert (closing.ended, closing.committed_offset) == (True, 10)
     assert closing.subscribed  # its subscription is not known
-
-
-# Arbitrary contents of logs and topics.
-
-_LONG = "x" * 32_767
-_ODD_NAMES = ("", "\x00", "'; DROP TABLE lag; --", "<script>", "../../etc", "a\nb", "\U0001f980", _LONG)
-
-
-@pytest.mark.parametrize("name", _ODD_NAMES, ids=lambda name: repr(name[:10]))
-def test_odd_names_pass_through(name: str) -> None:
-    member = make_member(name, (name,), {name: (0,)}, client_id=name, client_host=name, group_instance_id=name)
-    life = Life()
-    inputs: list[GroupInput] = [
-        make_record(5, (member,), protocol=name),
-        make_record(6, (member,), generation=2),
-        make_commit(7, 10, topic=name),
-        make_observation(10, make_topic(name, 1)),
-    ]
-    state, rows = advance(None, name, inputs, CONFIG)
-    assert state is not None
-    assert msgspec.msgpack.decode(encode_rows(rows), type=Rows).lag[0].topic == name
-    life.take(*inputs, make_observation(20, gone="deleted"))
-
-
-@pytest.mark.parametrize("offset", [-1, -(2**63), 2**63 - 1, 0])
-@pytest.mark.parametrize("end", [-1, 0, 2**63 - 1])
-def test_odd_offsets_pass_through(offset: int, end: int) -> None:
-    life = Life()
-    for position in (5, 15, 25):
-        life.take(
-            make_commit(position, offset, topic="x", partition=0),
-            make_commit(position + 1, 2**63 - 1, topic="x", partition=1),
-            make_commit(position + 2, -(2**63), topic="x", partition=1),
-            make_observation(position + 5, make_topic("x", 2, end=end)),
-        )
-        row = health(life)
-        assert row.lag_total is None or row.lag_total < 2**63
-        assert all(0 <= lag.rewound_by < 2**63 for lag in life.rows.lag)
-
-
-def test_an_observation_whose_offsets_are_too_short_leaves_lag_unknown() -> None:
-    life = lived(
-        make_commit(5, 1, topic="x", partition=1),
-        make_observation(
-            10, make_topic("x", 2, high_watermarks=packed([7]), last_stable_offsets=b"", log_start_offsets=b"123")
-        ),
-    )
-    assert (life.rows.lag[-1].partition, life.rows.lag[-1].reason) == (1, "high_watermark_unknown")
 
 
 def test_observations_at_one_position_are_taken_by_their_number() -> None:

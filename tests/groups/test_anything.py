@@ -290,9 +290,3 @@ def test_a_row_s_fields_are_the_table_s_columns_in_order(table: str) -> None:
     (row,) = typing.get_args(typing.get_type_hints(Rows)[table])
     (schema,) = (t for t in TABLES if t.name == table)
     assert row.__struct_fields__ == tuple(column.name for column in schema.columns)
-
-
-def test_every_table_that_the_core_writes_has_a_column_for_its_cluster() -> None:
-    for table in Rows.__struct_fields__:
-        (row,) = typing.get_args(typing.get_type_hints(Rows)[table])
-        assert row.__struct_fields__[0] == "cluster"

@@ -10,19 +10,16 @@ from random import Random
 
 import pytest
 
-from assignors import Group, Subscription, TooMuchWork, assign, at_most, imbalance_optimal
+from assignors import Group, Subscription, assign, at_most
 from assignors.clients.sticky.claims import write_sticky
-from assignors.context import spend
 from streaming.groups import GroupConfig
 from streaming.groups import context as budget
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.records import GroupInput, Member, MembershipRecord
 from tests.examples import ends
 from tests.groups.build import (
-    GROUP,
     Life,
     counted,
-    declared,
     even,
     make_member,
     make_observation,
@@ -30,10 +27,8 @@ from tests.groups.build import (
     make_topic,
     rows_in_batches,
 )
-from tests.groups.coordinator import TOPIC
-from tests.groups.modern_log import FIRST, SECOND_MEMBER, TOPIC_ID, epoch, observation, read, stands, target
+from tests.groups.modern_log import FIRST, SECOND_MEMBER, observation, read
 from tests.groups.verdicts import seen_for_long, verdict_of
-from tests.offsets_log.written import member_metadata, other_key, target_assignment
 
 pytestmark = pytest.mark.turn(6)
 
@@ -199,19 +194,6 @@ def test_a_group_of_a_thousand_members_and_ten_thousand_partitions_is_identical(
     assert work.spent < budget.DECISION
 
 
-@pytest.mark.nightly
-def test_drift_of_a_group_of_a_thousand_members_is_told_with_all_candidates() -> None:
-    group = group_of(1_000, dict.fromkeys(T100, 100), kinds=5)
-    members = members_of(group, "cooperative-sticky", {})
-    members[-1] = make_member(members[-1].member_id, members[-1].topics, {}, user_data=members[-1].user_data)
-    life = Life(configured=declared("java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1"))
-    seen_for_long(life, *group.partitions_per_topic.items())
-    observations = [make_topic(topic, 100) for topic in T100]
-    life.take(make_record(2000, members, protocol="cooperative-sticky"), make_observation(2010, *observations))
-    row = verdict_of(life)
-    assert (row.verdict, row.candidates, row.drifted_count) == ("drifted", 5, 10)
-
-
 def test_beyond_a_decision_s_budget_the_verdict_names_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "DECISION", 500)
     life = Life()
@@ -360,29 +342,3 @@ class TestGroupsThatTheBrokerAssigns:
         life = Life.after(*read(self.LOG), observation(30))
         assert [row.verdict for row in life.rows.drift] == ["unverified", "identical"]
         assert life.rows.group_health[-1].verdict == "identical"
-
-    @pytest.mark.parametrize(("more", "known"), [(0, True), (-1, False)])
-    def test_the_balance_of_a_round_has_the_whole_budget_of_one_record(
-        self, more: int, known: bool, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        topics = {"a": ("orders",), "b": ("orders", "bills")}
-        members = tuple(Subscription(name, subscribed) for name, subscribed in topics.items())
-        with at_most(PLENTY) as work:
-            imbalance_optimal(Group(members, {"orders": 4, "bills": 2}))
-        monkeypatch.setattr(budget, "RECORD", work.spent + more)
-        log = [(other_key(5, GROUP, name), member_metadata(of)) for name, of in topics.items()]
-        both = target_assignment({TOPIC: (3,), bytes(range(16, 32)): (0, 1)})
-        log += [epoch(1), target("a", 0, 1, 2), (other_key(7, GROUP, "b"), both), stands(1)]
-        bills = make_topic("bills", 2, topic_id="EBESExQVFhcYGRobHB0eHw")
-        life = Life.after(
-            *read(log), make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), bills, state=None)
-        )
-        assert (life.rows.group_health[-1].imbalance_optimal is not None) == known
-
-
-@pytest.mark.parametrize("waiting", [0, 1, 15])
-def test_a_decision_gets_a_records_budget_divided_by_those_that_wait_with_it(waiting: int) -> None:
-    with budget.of_record(waiting):
-        spend(budget.RECORD // (waiting + 1))
-        with pytest.raises(TooMuchWork):
-            spend(1)

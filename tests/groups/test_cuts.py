@@ -37,14 +37,6 @@ def rows_of(steps: Sequence[Step], cuts: Iterable[int], config: GroupConfig = CO
     return life.rows
 
 
-@settings(deadline=None, max_examples=25)
-@given(streams(12))
-def test_two_batches_give_the_rows_of_one_at_every_cut(steps: list[Step]) -> None:
-    whole = counted(rows_of(steps, ()))
-    for cut in range(1, len(steps)):
-        assert counted(rows_of(steps, (cut,))) == whole
-
-
 @settings(deadline=None, max_examples=examples(120))
 @given(streams(), st.data())
 def test_any_batches_give_the_rows_of_one(steps: list[Step], data: st.DataObject) -> None:
@@ -106,13 +98,6 @@ def test_the_newest_count_before_twice_the_grace_is_still_in_force_and_kept_and_
     assert counts_of(life, "x") == [(1, 10, 10), (2, 60, 60), (3, 120, 190)]
     life.take(make_observation(200 + 20 * 60, make_topic("x", 4)))
     assert counts_of(life, "x") == [(3, 120, 190), (4, 1400, 1400)]
-
-
-def test_counts_within_twice_the_grace_are_all_kept() -> None:
-    life = Life.after(make_record(5, even("x", 1, "a")))
-    for second, partitions in ((200, 1), (260, 2), (320, 3), (260 + 20 * 60, 4)):
-        life.take(make_observation(second, make_topic("x", partitions)))
-    assert [count for count, _, _ in counts_of(life, "x")] == [1, 2, 3, 4]
 
 
 def test_a_topic_is_forgotten_when_no_round_has_shown_it_for_more_than_twice_the_grace() -> None:

@@ -41,18 +41,6 @@ def test_a_gap_counts_for_three_usual_steps_and_the_rest_of_an_idle_group_for_al
     assert passed(850) == (30, 1)  # and its step is ten seconds as before
 
 
-def test_of_two_gaps_in_a_row_the_second_counts_as_if_the_first_were_not_how_far_rounds_are_apart() -> None:
-    state = GroupState()
-
-    def passed(second: int) -> int:
-        return advance_clock(state, make_observation(second, elapsed=second * SECOND))[0] // SECOND
-
-    assert [passed(second) for second in (10, 20, 30)] == [0, 10, 10]
-    # Ten minutes without a round of the group, twice: three steps of ten seconds, and three of those.
-    assert [passed(second) for second in (630, 1_230)] == [30, 90]
-    assert [passed(second) for second in (1_240, 1_840)] == [10, 30]
-
-
 def test_after_an_hour_without_rounds_what_was_seen_before_it_keeps_its_time() -> None:
     life = Life.after(make_record(5, even("x", 1, "a")))
     for second, later, partitions in ((10, 0, 1), (20, 0, 1), (30, HOUR, 2), (40, HOUR, 2)):

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, Library, PartitionRacks, Subscription
-from assignors.brokers import ServerGroup, ServerMember, ServerTopic
 from streaming.groups import GroupConfig, unpack_inputs
 from streaming.groups.rows import DriftRow
-from streaming.groups.verdict_inputs import LINE_MAX, PACKED_MAX, ClientInputs, ServerInputs, pack_inputs
+from streaming.groups.verdict_inputs import LINE_MAX, PACKED_MAX, ClientInputs, pack_inputs
 from tests.examples import examples
 from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, SECOND_JOINS, TOPIC_ID, asking, observation, read, stands, target
-from tests.groups.state_lives import STATES
 from tests.groups.streams import Step, batches, streams
 from tests.groups.verdicts import LIBRDKAFKA, judged, recompute_all, recomputed, seen_for_long, verdict_of
 
@@ -69,16 +67,6 @@ def test_every_verdict_of_any_life_follows_from_its_inputs(steps: list[Step]) ->
     recompute_all(life.rows)
 
 
-# RocketMQ's lines have queues: `rocketmq/test_inputs.py`.
-@pytest.mark.parametrize("name", sorted(name for name in STATES if "rocketmq" not in name))
-def test_the_verdicts_of_the_golden_states_follow_from_their_inputs(name: str) -> None:
-    life = STATES[name][1]()
-    topics = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("x", 2), make_topic("bills", 2)
-    life.take(make_observation(2_000, *topics))
-    assert recompute_all(life.rows).total() == len([row for row in life.rows.drift if row.inputs is not None])
-    assert [row for row in life.rows.drift if row.candidates and row.inputs is None] == []
-
-
 def test_the_orders_in_which_a_broker_may_have_listed_the_topics_are_all_answered() -> None:
     # By hand: x-1 and y-1 have no owner; the first goes to a, whichever topic comes first.
     life = Life()
@@ -127,17 +115,6 @@ HOSTILE = {
 @pytest.mark.parametrize("member", HOSTILE.values(), ids=list(HOSTILE))
 def test_what_is_too_long_is_not_kept(member: Subscription) -> None:
     assert pack_inputs(ClientInputs("sticky", Group((member,), {"t": 3}), JAVA)) is None
-
-
-def test_a_target_without_end_is_not_kept() -> None:
-    topic = "AAAAAAAAAAAAAAAAAAAAKg"
-    group = ServerGroup((ServerMember("a", ("t",), ((topic, range(600_000)),)),), {"t": ServerTopic(topic, 3)})
-    assert pack_inputs(ServerInputs("server-range", group, "4.0.1")) is None
-
-
-def test_a_line_that_only_its_escapes_make_too_long_is_not_kept() -> None:
-    group = Group((Subscription("\x01" * (LINE_MAX // 2), ("t",)),), {"t": 3})
-    assert pack_inputs(ClientInputs("range", group, JAVA)) is None
 
 
 def test_what_does_not_compress_is_kept_up_to_the_limit() -> None:

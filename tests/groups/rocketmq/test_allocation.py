@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 
-from assignors.rocketmq import AllocateStrategy, Queues
 from streaming.groups.context import Allocation, queue_list
-from streaming.groups.rocketmq.allocation import Computed, Queue, Runs, name_of, options_of, runs
+from streaming.groups.rocketmq.allocation import name_of, runs
 from streaming.records import OK, MemberSeen
-from tests.groups.rocketmq.world import AVG, CIRCLE, CONFIG, HASH, NEARBY, ROOM, TOPIC, A, B, C, three
+from tests.groups.rocketmq.world import AVG, CIRCLE, CONFIG, HASH, NEARBY, ROOM, A, three
 
 NOTHING = Allocation()
 ROOMS = Allocation(consumeridcs=frozenset({"east"}))
@@ -94,11 +91,6 @@ def test_what_is_sure_of_a_strategy_depends_on_what_is_configured(
     assert (found.strategy is not None, found.is_sure, found.why_not) == expected
 
 
-def test_consistent_hash_has_the_ten_virtual_nodes_of_its_class_where_no_number_is_configured() -> None:
-    # `AllocateMessageQueueConsistentHash()`, apache/rocketmq 5.5.0
-    assert (options_of(NOTHING).virtual_node_cnt, options_of(NODES).virtual_node_cnt) == (10, 20)
-
-
 @pytest.mark.parametrize(
     ("class_name", "allocation", "client", "version", "is_sure"),
     [
@@ -133,35 +125,6 @@ def test_what_a_release_did_otherwise_is_not_sure(
     assert found.is_sure == is_sure
     assert found.strategy is not None
     assert (found.why_not is None) == is_sure
-
-
-class HalfForEach(AllocateStrategy):
-    """Gives the first client the first half of the queues and everybody else the second; counts its views."""
-
-    name = "HALF"
-    prepared = 0
-
-    def prepare(self, queues: Queues, clients: Sequence[str]) -> Callable[[str], Queues | None]:
-        self.prepared += 1
-        half = len(queues) // 2
-        return lambda client: queues[:half] if client == clients[0] else queues[half:]
-
-
-class NeverHashed(tuple[Queue, ...]):
-    """Queues of a view, which may be a quarter of a million."""
-
-    def __hash__(self) -> int:
-        raise AssertionError
-
-
-def test_a_view_is_prepared_once_for_all_clients_on_its_list_or_not_and_never_hashed() -> None:
-    strategy = HalfForEach()
-    views = [(NeverHashed((("broker-a", 0), ("broker-a", 1))), (A, B)), (NeverHashed((("broker-a", 0),)), (A,))]
-    computed, half = Computed(TOPIC, views), Runs("HALF", strategy, is_sure=True)
-    shares = {client: [computed.share(half, client, view) for view in (0, 1, 0)] for client in (A, B, C)}
-    first, second = frozenset({("broker-a", 0)}), frozenset({("broker-a", 1)})
-    assert shares == {A: [first, frozenset(), first], B: [second, first, second], C: [second, first, second]}
-    assert strategy.prepared == 2
 
 
 def test_two_connections_that_do_not_last_are_no_second_client() -> None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from random import Random
-from typing import Any, Final, TypeVar
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
-import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assignors.jsonl import assign_line
 from streaming.events import RocketMQGroupEvent, decode_event, encode
 from streaming.groups import GroupConfig, Rows, advance, decode_state, encode_rows, encode_state, unpack_inputs
-from streaming.groups.context import Allocation, Context
-from streaming.groups.rocketmq.findings import rocketmq_findings
-from streaming.groups.rocketmq.round import read
-from streaming.groups.rocketmq.state import RocketMQState
-from streaming.groups.rocketmq.views import Views
+from streaming.groups.context import Allocation
 from streaming.groups.state import GroupState
 from streaming.records import (
     BROADCASTING,
@@ -76,32 +72,6 @@ def test_topics_that_members_subscribe_to_differently_are_counted_where_a_detail
     )
 
 
-def test_subscriptions_are_compared_once_each_however_many_there_are() -> None:
-    compared = 0
-
-    class Counted(str):
-        __slots__ = ()
-        __hash__ = str.__hash__
-
-        def __eq__(self, other: object) -> bool:
-            nonlocal compared
-            compared += 1
-            return str.__eq__(self, other)
-
-    def told(client: str, *more: str) -> MemberSeen:
-        topics = (*(f"topic-{number:03}" for number in range(200)), *more)
-        return MemberSeen(client, OK, subscriptions=tuple(SubscriptionSeen(Counted(topic)) for topic in topics))
-
-    plain = three().observation()
-    seen = msgspec.structs.replace(plain, members=(told(A), told(B), told(C, "topic-x")))
-    round_seen = read(GroupState(), plain, Context(GROUP, GroupConfig("test"), Rows()))
-    round_seen = msgspec.structs.replace(round_seen, views=Views(seen, Allocation()))
-    [found] = rocketmq_findings(RocketMQState(), round_seen)
-    assert (found.name, found.detail.count("topic-x (1 of 3")) == ("subscriptions_differ", 1)
-    # 601 subscriptions, which go through some sets; each topic against all of a member would be 60,000.
-    assert compared < 10_000
-
-
 def test_thousands_of_queues_of_one_finding_do_not_hide_another_one() -> None:
     world = World()
     world.routes["n1"] = {TOPIC: {"broker-a": 1_200}}
@@ -113,125 +83,106 @@ def test_thousands_of_queues_of_one_finding_do_not_hide_another_one() -> None:
     assert text(world, "orderly_not_locked").endswith(f"orders@broker-a 2 ({A}) and 997 more, at least")
 
 
-T = TypeVar("T")
-
 # Clients, topics and brokers share them, so that all of them meet; some have what places and rooms are written with.
 NAMES: Final = ("a", "b", "a\0@\0b", f"%RETRY%{GROUP}", f"%DLQ%{GROUP}", "t", "\0@\0", "x@y", "é")
+NAME = st.sampled_from(NAMES)
 LAST: Final = 2**63 - 1
-ALLOCATIONS: Final = (
-    Allocation(),
-    Allocation(5, (), frozenset({"a"}), "@", "AVG"),
-    Allocation(0, None, frozenset(), "\0", "CONSISTENT_HASH"),
+ALLOCATIONS = st.sampled_from(
+    (
+        Allocation(),
+        Allocation(5, (), frozenset({"a"}), "@", "AVG"),
+        Allocation(0, None, frozenset(), "\0", "CONSISTENT_HASH"),
+    )
 )
 
 
-class Anything:
-    """Draws events: each part within the limits of an event, no two of them in agreement."""
-
-    def __init__(self, seed: int) -> None:
-        self.draw = Random(seed)
-
-    def event(self, number: int, time: int) -> RocketMQObservation:
-        """An event of a round."""
-        if self.draw.random() < 0.05:
-            return RocketMQObservation(number, time, "deleted")
-        return RocketMQObservation(
-            *(number, time, None),
-            brokers=tuple(self._broker(f"address-{n}") for n in range(self.draw.randint(0, 4))),
-            members=tuple(self._member(name) for name in self._names(5)),
-            topics=tuple(self._topic(name) for name in self._names(4)),
-        )
-
-    def _names(self, most: int) -> list[str]:
-        return self.draw.sample(NAMES, self.draw.randint(0, most))
-
-    def _name(self) -> str:
-        return self.draw.choice(NAMES)
-
-    def _maybe(self, make: Callable[[], T]) -> T | None:
-        return make() if self.draw.random() < 0.7 else None
-
-    def _subscriptions(self) -> tuple[SubscriptionSeen, ...]:
-        return tuple(SubscriptionSeen(name, self.draw.choice(("*", "", "A"))) for name in self._names(4))
-
-    def _broker(self, address: str) -> BrokerSeen:
-        draw = self.draw
-        answer = draw.choice((OK, OK, OK, NONE, TIMEOUT))
-        listed = tuple(sorted(self._name() for _ in range(draw.randint(0, 4)))) if answer == OK else ()
-        rarely = draw.random()
-        return BrokerSeen(
-            *(self._name(), draw.choice((0, 0, 1)), address, answer),
-            clients=listed,
-            channels=self._maybe(lambda: tuple(ChannelSeen(name, draw.choice(("1:2", "3:4"))) for name in listed)),
-            consume_type=draw.choice((None, PUSH, PUSH, PULL, POP)),
-            message_model=draw.choice((None, CLUSTERING, CLUSTERING, BROADCASTING)) if rarely < 0.3 else None,
-            subscriptions=self._maybe(self._subscriptions),
-        )
-
-    def _member(self, name: str) -> MemberSeen:
-        draw = self.draw
-        answer = draw.choice((OK, OK, OK, OK, TIMEOUT, NOT_ASKED))
-        if answer != OK:
-            return MemberSeen(name, answer)
-        return MemberSeen(
-            *(name, OK),
-            version=draw.choice((None, "V4_5_0", "V5_5_0", "-")),
-            strategy=draw.choice((AVG, AVG, CIRCLE, HASH, ROOM, NEARBY, CONFIG, None, "x")),
-            consume_type=draw.choice((PUSH, PULL)),
-            message_model=draw.choice((CLUSTERING, CLUSTERING, None)),
-            orderly=draw.choice((None, True, False)),
-            started=draw.choice((-1, 5, 6)),
-            subscriptions=self._maybe(self._subscriptions),
-            queues=self._maybe(lambda: tuple(self._queue() for _ in range(draw.randint(0, 4)))),
-        )
-
-    def _queue(self) -> HeldQueue:
-        number = self.draw.choice((-1, 0, 1, 2, 65_535))
-        dropped, locked = self.draw.random() < 0.1, self.draw.random() < 0.5
-        return HeldQueue(self._name(), self._name(), number, dropped=dropped, locked=locked)
-
-    def _topic(self, name: str) -> TopicSeen:
-        servers = self.draw.sample(("n1", "n2"), self.draw.randint(0, 2))
-        return TopicSeen(name, tuple(map(self._route, servers)), tuple(map(self._queues, self._names(3))))
-
-    def _route(self, server: str) -> RouteSeen:
-        draw = self.draw
-        answer = draw.choice((OK, OK, MISSING, TIMEOUT))
-        brokers = tuple(
-            RouteBroker(name, draw.randint(0, 3), draw.choice((6, 2, 0)))
-            for name in (self._names(3) if answer == OK else ())
-        )
-        return RouteSeen(server, answer, brokers, mapped=draw.random() < 0.05)
-
-    def _queues(self, broker: str) -> QueuesSeen:
-        count = self.draw.randint(0, 3)
-
-        def offsets() -> tuple[int, ...]:
-            return tuple(self.draw.choices((-1, 0, 5, LAST), k=count))
-
-        answer = self.draw.choice((OK, OK, ERROR))
-        return QueuesSeen(broker, answer, offsets(), offsets(), self._maybe(offsets))
+def several(of: st.SearchStrategy[Any], most: int, by: str | None = None) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Up to `most` of these, no two of which have the same field `by`."""
+    return st.lists(of, max_size=most, unique_by=attrgetter(by) if by else None).map(tuple)
 
 
-@pytest.mark.parametrize("seed", range(examples(200)))
-def test_anything_that_an_event_may_hold_passes_and_fits_the_tables(seed: int) -> None:
+def offsets(count: int) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.tuples(*[st.sampled_from((-1, 0, 5, LAST))] * count)
+
+
+# Each part is within the limits of an event, and no two of them agree.
+SUBSCRIPTIONS = st.none() | several(st.builds(SubscriptionSeen, NAME, st.sampled_from(("*", "", "A"))), 4, "topic")
+BROKER = st.builds(
+    BrokerSeen,
+    NAME,
+    st.sampled_from((0, 0, 1)),
+    st.sampled_from(("address-1", "address-2", "address-3")),
+    st.just(OK),
+    clients=several(NAME, 4).map(sorted).map(tuple),
+    channels=st.none() | several(st.builds(ChannelSeen, NAME, st.sampled_from(("1:2", "3:4"))), 4),
+    consume_type=st.sampled_from((None, PUSH, PUSH, PULL, POP)),
+    message_model=st.sampled_from((*(None,) * 8, CLUSTERING, BROADCASTING)),
+    subscriptions=SUBSCRIPTIONS,
+) | st.builds(BrokerSeen, NAME, st.sampled_from((0, 1)), st.just("address-4"), st.sampled_from((NONE, TIMEOUT)))
+QUEUE = st.builds(
+    HeldQueue, NAME, NAME, st.sampled_from((-1, 0, 1, 2, 65_535)), dropped=st.booleans(), locked=st.booleans()
+)
+MEMBER = st.builds(
+    MemberSeen,
+    NAME,
+    st.just(OK),
+    version=st.sampled_from((None, "V4_5_0", "V5_5_0", "-")),
+    strategy=st.sampled_from((AVG, AVG, CIRCLE, HASH, ROOM, NEARBY, CONFIG, None, "x")),
+    consume_type=st.sampled_from((PUSH, PULL)),
+    message_model=st.sampled_from((CLUSTERING, CLUSTERING, None)),
+    orderly=st.sampled_from((None, True, False)),
+    started=st.sampled_from((-1, 5, 6)),
+    subscriptions=SUBSCRIPTIONS,
+    queues=st.none() | several(QUEUE, 4),
+) | st.builds(MemberSeen, NAME, st.sampled_from((TIMEOUT, NOT_ASKED)))
+ROUTE = st.builds(
+    RouteSeen,
+    st.sampled_from(("n1", "n2")),
+    st.just(OK),
+    several(st.builds(RouteBroker, NAME, st.integers(0, 3), st.sampled_from((6, 2, 0))), 3, "name"),
+    mapped=st.sampled_from((True, *[False] * 19)),
+) | st.builds(RouteSeen, st.sampled_from(("n1", "n2")), st.sampled_from((MISSING, TIMEOUT)), st.just(()))
+QUEUES = st.integers(0, 3).flatmap(
+    lambda count: st.builds(
+        QueuesSeen,
+        NAME,
+        st.sampled_from((OK, OK, ERROR)),
+        offsets(count),
+        offsets(count),
+        st.none() | offsets(count),
+    )
+)
+SEEN = st.builds(
+    RocketMQObservation,
+    st.just(0),
+    st.sampled_from((START, START, 0, 253_402_300_799_999)),
+    st.sampled_from((*[None] * 19, "deleted")),
+    brokers=several(BROKER, 4, "address"),
+    members=several(MEMBER, 5, "client_id"),
+    topics=several(
+        st.builds(TopicSeen, NAME, several(ROUTE, 2, "name_server"), several(QUEUES, 3, "broker")), 4, "topic"
+    ),
+)
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(st.lists(st.tuples(SEEN, st.sampled_from((0, 10, 70)), ALLOCATIONS), min_size=1, max_size=8))
+def test_anything_that_an_event_may_hold_passes_and_fits_the_tables(
+    rounds: list[tuple[RocketMQObservation, int, Allocation]],
+) -> None:
     # Imported here: the tables load deltalake and pandas, which the tests of this folder do not load at start.
     from streaming.tables import table_named, to_arrow  # noqa: PLC0415
 
-    anything, elapsed = Anything(seed), 0
-    config = GroupConfig("test", allocation=lambda _: anything.draw.choice(ALLOCATIONS))
     state: GroupState | None = None
-    for number in range(10, 90, 10):
-        elapsed += anything.draw.choice((0, 10 * SECOND, 70 * SECOND))
-        time = anything.draw.choice((START + elapsed, START + elapsed, 0, 253_402_300_799_999))
-        told = decode_event(encode(RocketMQGroupEvent(1, "test", GROUP, anything.event(number, time))))
+    elapsed = 0
+    for number, (seen, seconds, allocation) in enumerate(rounds, 1):
+        elapsed += seconds * SECOND
+        event = RocketMQGroupEvent(1, "test", GROUP, msgspec.structs.replace(seen, round=10 * number))
+        told = decode_event(encode(event))
         assert isinstance(told, RocketMQGroupEvent)
-        state, rows = advance(
-            state,
-            GROUP,
-            decode_inputs(encode_inputs([msgspec.structs.replace(told.saw, elapsed=elapsed, closed=time)])),
-            config,
-        )
+        config = GroupConfig("test", allocation=lambda _, allocation=allocation: allocation)
+        inputs = decode_inputs(encode_inputs([msgspec.structs.replace(told.saw, elapsed=elapsed, closed=seen.time)]))
+        state, rows = advance(state, GROUP, inputs, config)
         if state is not None:
             state = decode_state(*encode_state(state))
         # As in the job's writer: unpacked into plain lists.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assignors import CannotTell
 from streaming.groups import GroupConfig
 from streaming.groups.context import Allocation
-from streaming.groups.rocketmq import what_if
 from streaming.groups.rows import WhatIfRow
 from tests.groups.rocketmq.world import CIRCLE, TOPIC, A, B, Client, World
 
@@ -116,17 +114,6 @@ def test_a_decision_larger_than_the_setting_gets_one_row_with_the_reason_and_0_t
     [row] = found[7]
     assert (row.strategy, row.runs) == ("AVG", True)
     assert (row.reason or "").startswith("4 partitions times 2 members are more than what_if_max_size (7)")
-
-
-def test_a_reason_of_any_length_is_cut_to_200_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise CannotTell("x" * 500)
-
-    monkeypatch.setattr(what_if, "bounds_of", refuse)
-    world = group()
-    world.round(2)
-    [row] = world.rows.what_if
-    assert (row.strategy, row.runs, row.reason) == ("AVG", True, "x" * 200)
 
 
 def test_an_empty_group_has_no_what_ifs() -> None:
