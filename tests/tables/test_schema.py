@@ -35,10 +35,10 @@ from streaming.tables import (
     to_arrow,
     with_parameters,
 )
-from streaming.tables.describe import describe
 from tests.empty_lake import empty_lake
 from tests.job.hostile_rows import hostile_rows
 from tests.maintain.build import row
+from tests.tables.describe import describe
 
 _ROWS = {field.name: get_args(field.type)[0] for field in msgspec.structs.fields(rows.Rows)}
 
@@ -128,7 +128,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 
 
 def test_the_page_is_as_the_schema_is() -> None:
-    assert PAGE.read_text(encoding="utf-8") == describe(), "run python -m streaming.tables.describe > docs/tables.md"
+    assert PAGE.read_text(encoding="utf-8") == describe(), "run python -m tests.tables.describe > docs/tables.md"
 
 
 def test_every_column_of_every_table_is_on_the_page() -> None:

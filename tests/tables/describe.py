@@ -1,4 +1,4 @@
-"""`docs/tables.md`, written from the schema: `python -m streaming.tables.describe > docs/tables.md`."""
+"""`docs/tables.md`, written from the schema: `python -m tests.tables.describe > docs/tables.md`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALIKE = 10
 _HEAD = """\
 # The tables
 
-<!-- Written by `python -m streaming.tables.describe > docs/tables.md`; a test compares the two. -->
+<!-- Written by `python -m tests.tables.describe > docs/tables.md`; a test compares the two. -->
 
 Every table is a Delta table, a folder of its name in the lake. Rows are only appended, never changed, but for the
 tables of [history](history.md) and advice, which are computed again after late rows.
