@@ -50,9 +50,9 @@ lint: setup
 # Lint and type checks run in parallel with the tests; their output is printed after the tests'. (No $$(MAKE) in here:
 # make -n would run the tests.)
 test: setup
-	@$(PYTHON) conf/setup.py browser
-	@$(PYTHON) conf/setup.py store
-	@$(if $(findstring not nightly,$(MARKS)),,$(PYTHON) conf/setup.py helm)
+	@$(BIN)/python -m tests.programs browser
+	@$(BIN)/python -m tests.programs store
+	@$(if $(findstring not nightly,$(MARKS)),,$(BIN)/python -m tests.programs helm)
 	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ORDER) -m "$(MARKS)" --durations=25; tests=$$?; \
 	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \
@@ -73,9 +73,9 @@ bench: setup
 
 # Most of these tests wait for timers of real servers. One worker fewer, because some of them keep a core busy.
 soak: setup
-	@$(PYTHON) conf/setup.py store
-	@$(PYTHON) conf/setup.py prometheus
-	@$(PYTHON) conf/setup.py alertmanager
+	@$(BIN)/python -m tests.programs store
+	@$(BIN)/python -m tests.programs prometheus
+	@$(BIN)/python -m tests.programs alertmanager
 	$(BIN)/pytest -n $(SOAK_WORKERS) --dist loadgroup --no-loadscope-reorder $(ORDER) -v -m soak --durations=25
 
 MUTANTS ?= 500

@@ -301,7 +301,7 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
 
     # (With CI=true a skipped test fails, see below: only a contributor without Go and without PyPI gets by without it.)
     if versitygw() is None:
-        pytest.skip("no versitygw: `python3 conf/setup.py store` builds it (make test does), with Go or without")
+        pytest.skip("no versitygw: `python -m tests.programs store` builds it (make test does), with Go or without")
     with ObjectStore(tmp_path_factory.mktemp("object-store")) as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""A real S3 server on loopback: versitygw over a folder, which `conf/setup.py store` builds.
+"""A real S3 server on loopback: versitygw over a folder, which `python -m tests.programs store` builds.
 
 It honours conditional puts under a lock of each object (in its source, and by `tests/tables/test_object_store.py`).
 moto, which pip could install, checks the condition and writes without one, so that two writers can both win.

@@ -106,7 +106,7 @@ def program() -> str:
     """The command of an installed Alertmanager."""
     found = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
     if found is None:
-        pytest.skip("no Alertmanager on the PATH: python3 conf/setup.py alertmanager installs it, as root on Debian")
+        pytest.skip("no Alertmanager on the PATH: python -m tests.programs alertmanager installs it, as root on Debian")
     return found
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-# The first is Chromium without windows, toolbars and the like: a page takes half the processor time.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+from tests.programs import BROWSERS
 
 # Long enough for a machine that runs other tests at the same time; waits end as soon as their condition holds.
 PATIENCE_MS = 90_000

@@ -37,7 +37,7 @@ def run_helm(command: str, values: Mapping[str, Any]) -> subprocess.CompletedPro
     """Run `helm lint` or `helm template` with values; skips the test where there is no Helm."""
     program = next(iter(sorted(cache_folder().glob("helm-v*"))), None)
     if program is None:
-        pytest.skip("Helm was not built: python3 conf/setup.py helm")
+        pytest.skip("Helm was not built: python -m tests.programs helm")
     words = {
         "lint": ["lint", "--strict", CHART],
         "template": ["template", "prod", CHART, "--kube-version", KUBERNETES],

@@ -111,7 +111,7 @@ def test_helm_finds_nothing_wrong(values: dict[str, Any]) -> None:
 def test_manifests_fit_kubernetes_schemas(values: dict[str, Any], tmp_path: Path) -> None:
     validate = cache_folder() / "deploy-checks" / "bin" / "kubernetes-validate"
     if not validate.exists():
-        pytest.skip("kubernetes-validate was not installed: python3 conf/setup.py helm")
+        pytest.skip("kubernetes-validate was not installed: python -m tests.programs helm")
     rendered = tmp_path / "rendered.yaml"
     rendered.write_text(text_of(values), encoding="utf-8")
     done = subprocess.run(

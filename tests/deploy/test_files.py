@@ -44,7 +44,7 @@ for kind, resources in json.load(sys.stdin).items():
 def _read(resources: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     python = cache_folder() / "deploy-checks" / "bin" / "python"
     if not python.exists():
-        pytest.skip("databricks-bundles was not installed: python3 conf/setup.py helm")
+        pytest.skip("databricks-bundles was not installed: python -m tests.programs helm")
     return subprocess.run(
         [python, "-Ic", _READ], input=json.dumps(resources), capture_output=True, text=True, check=False
     )
@@ -167,7 +167,7 @@ def analyze(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 with_systemd = pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="no systemd-analyze: `python3 conf/setup.py systemd` installs it"
+    shutil.which("systemd-analyze") is None, reason="no systemd-analyze: `python -m tests.programs systemd` installs it"
 )
 
 

@@ -228,7 +228,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """Scrapes each mode every second, from a server over a lake that gets a round every second."""
     program = shutil.which("prometheus")
     if program is None:
-        pytest.skip("no prometheus on the PATH: python3 conf/setup.py prometheus installs it, as root on Debian")
+        pytest.skip("no prometheus on the PATH: python -m tests.programs prometheus installs it, as root on Debian")
     folder = tmp_path_factory.mktemp("prometheus")
     lake = TimedLake(folder / "lake", GROUPS)
     alert = {"cluster": CLUSTER, "rule": "drift", "severity": "critical", "state": "firing", "ended": False,

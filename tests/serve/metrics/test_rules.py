@@ -55,7 +55,7 @@ def groups() -> list[dict[str, Any]]:
 def promtool(*arguments: str) -> str:
     program = shutil.which("promtool")
     if program is None:
-        pytest.skip("no promtool on the PATH: python3 conf/setup.py prometheus installs it, as root on Debian")
+        pytest.skip("no promtool on the PATH: python -m tests.programs prometheus installs it, as root on Debian")
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
