@@ -146,7 +146,7 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
     observation = kinds[0].read(state, item, context)
     for kind in kinds:
         kind.note_round(state, observation, context)
-    live = next(kind for kind in kinds if kind.lives(state))
+    live = _live(kinds, state)
     if live.follows_topics:
         _see_topics(state, observation, context.config)
     close_cost(state, context.rows, at_round=True)
@@ -161,7 +161,15 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
     note_deliveries(state, observation, context.config)
     note_commits(state, observation, owners)
     totals = LagRound(state, observation, context, passed, rounds, owners, rules).measure()
-    write_health(state, observation, context, totals, live, owners)
+    write_health(state, observation, context, totals, live, owners, rules)
+
+
+def _live(kinds: tuple[Kind, ...], state: GroupState) -> Kind:
+    """The kind of group that it is now: the first that says so, or the last."""
+    for kind in kinds[:-1]:
+        if kind.lives(state):
+            return kind
+    return kinds[-1]
 
 
 def _owners(state: GroupState, kind: Kind) -> Ownership:
@@ -227,8 +235,9 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
     horizon = now - 2 * config.metadata_grace_ms
     for seen in observation.topics:
         count = seen.partitions or 0
-        new = TopicState([CountSeen(count, now, now)], now, seen.topic_id)
-        known = state.topics.setdefault(seen.topic, new)
+        known = state.topics.get(seen.topic)
+        if known is None:
+            known = state.topics[seen.topic] = TopicState([CountSeen(count, now, now)], now, seen.topic_id)
         see_racks(known, seen, now, horizon)
         newest = known.counts[-1]
         if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:

@@ -80,8 +80,10 @@ def close_cost(
         at_round: A round is judged now.
         following: The membership record that is processed next; None at other boundaries.
     """
-    revised = [kept.next_revision(at_round=at_round, following=following) for kept in state.kinds]
-    rows.rebalance_churn.extend(row for row in revised if row is not None)
+    for kept in state.kinds:
+        row = kept.next_revision(at_round=at_round, following=following)
+        if row is not None:
+            rows.rebalance_churn.append(row)
 
 
 def note_compacted(state: GroupState, stretch: Compacted, context: Context) -> None:  # noqa: ARG001

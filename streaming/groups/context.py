@@ -150,17 +150,6 @@ class Context:
             "generation": generation,
         }
 
-    def of_a_round(self, observation: GroupObservation) -> dict[str, Any]:
-        """The columns that every row about a group at a round has."""
-        return {
-            "cluster": self.config.cluster,
-            "group_id": self.group,
-            "source": self.source,
-            "round": observation.round,
-            "round_time": observation.time,
-            "event_date": day_of(observation.time),
-        }
-
     @property
     def is_seen(self) -> bool:
         """Whether the group is only seen in rounds, and its log not read."""

@@ -17,8 +17,8 @@ by which the shared steps close rows of `rebalance_churn` and forget what compac
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from streaming.groups.context import Context
@@ -102,8 +102,7 @@ def found_before(found: list[FindingAtRound], before: Collection[str]) -> list[F
     return [one for one in found if (one.kept_as or one.name) in before]
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(NamedTuple):
     """A group's membership at a round.
 
     Attributes:
@@ -152,7 +151,7 @@ class Owning(NamedTuple):
     topics: Collection[str] | None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Ownership:
     """Who owns what in a group at a round.
 
@@ -160,39 +159,37 @@ class Ownership:
         members: The members that may own partitions, in the order of their record or in which they joined.
         version: Numbers that change whenever the assignment does; None without one.
         subtopologies: By topic, the subtopology of a streams group that reads it; empty for other groups.
+        are_known: Whether there are members, and what each of them owns is known.
+        topics: Topics with a subscriber; None without members, or if a subscription is unknown.
+        by_partition: The owner of each partition; the first of several in the order of `members`.
     """
 
     members: Sequence[Owning] = ()
     version: tuple[int, int] | None = None
     subtopologies: Mapping[str, str] = field(default_factory=dict)
+    are_known: bool = field(init=False)
+    topics: AbstractSet[str] | None = field(init=False)
+    by_partition: OwningMembers = field(init=False)
 
-    @cached_property
-    def topics(self) -> frozenset[str] | None:
-        """Topics with a subscriber; None without members, or if a subscription is unknown."""
+    def __post_init__(self) -> None:
+        """Compute at once what each round asks for."""
+        self.are_known = bool(self.members)
         topics: set[str] = set()
-        for subscription in {of.topics for of in self.members}:
-            if subscription is None:
-                return None
-            topics.update(subscription)
-        if self.members:
-            return frozenset(topics)
-        return None
-
-    @cached_property
-    def by_partition(self) -> OwningMembers:
-        """The owner of each partition; the first of several in the order of `members`."""
+        are_told = bool(self.members)
         owners: dict[str, dict[int, OwningMember]] = {}
-        for member, partitions, _ in self.members:
+        for member, partitions, subscription in self.members:
+            if partitions is None:
+                self.are_known = False
             for topic, numbers in partitions or ():
                 of_topic = owners.setdefault(topic, {})
                 for number in numbers:
                     of_topic.setdefault(number, member)
-        return owners
-
-    @cached_property
-    def are_known(self) -> bool:
-        """Whether there are members, and what each of them owns is known."""
-        return bool(self.members) and all(of.partitions is not None for of in self.members)
+            if subscription is None:
+                are_told = False
+            else:
+                topics.update(subscription)
+        self.topics = topics if are_told else None
+        self.by_partition = owners
 
 
 class LagRules(NamedTuple):
@@ -208,6 +205,9 @@ class LagRules(NamedTuple):
     empty_counts: bool = False
     kept_by_members: str | None = None
     untold: Mapping[str, str] = {}
+
+
+USUAL: Final = LagRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +236,10 @@ class Kind:
     owners: Callable[[GroupState], Ownership]
     standing_members: Callable[[GroupState, Context], list[MemberRow]]
     membership: Callable[[GroupState, GroupObservation], Membership]
-    findings: Callable[[GroupState, Any, Context], list[FindingAtRound]]
+    findings: Callable[[GroupState, Any, Context, Ownership], list[FindingAtRound]]
     end: Callable[[GroupState, Any, Context], None]
     records: Mapping[type, Callable[[GroupState, Any, Context], None]] = field(default_factory=dict)
     read: Callable[[GroupState, Any, Context], GroupObservation] = lambda _state, item, _context: item
     note_round: Callable[[GroupState, Any, Context], None] = lambda _state, _round, _context: None
-    lag_rules: Callable[[Any], LagRules] = lambda _round: LagRules()
+    lag_rules: Callable[[Any], LagRules] = lambda _round: USUAL
     follows_topics: bool = True

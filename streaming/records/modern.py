@@ -44,7 +44,7 @@ def each_of(partitions: IdPartitions | None) -> Iterator[tuple[str, int]]:
 
 def count_of(partitions: IdPartitions | None) -> int:
     """How many these are; none of None."""
-    return sum(len(numbers) for _, numbers in partitions or ())
+    return sum([len(numbers) for _, numbers in partitions or ()])
 
 
 def counts_in(targets: Iterable[IdPartitions | None]) -> dict[str, int]:

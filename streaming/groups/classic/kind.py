@@ -5,7 +5,6 @@ A rebalance without an end, topics that nobody sees, partitions without an owner
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -63,10 +62,14 @@ _PHASES = 3
 begins again. It may take this many timeouts as a whole."""
 
 
-def classic_findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
+def classic_findings(
+    state: GroupState, observation: GroupObservation, context: Context, owners: Ownership
+) -> list[FindingAtRound]:
     """The findings about the members of a classic group, and about what they were given."""
     record = state.live_record()
-    judged = _membership_findings(state, record, observation, context.config) if record is not None else []
+    judged: list[FindingAtRound] = []
+    if record is not None and (owners.are_known or not record.members):
+        judged = _membership_findings(state, record, observation, context.config, owners)
     if observation.held_since is not None:
         judged = found_before(judged, state.findings)
     stuck = stuck_rebalance(state, record, observation)
@@ -152,13 +155,10 @@ def _idle_members(
 
 
 def _membership_findings(
-    state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
+    state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig, owners: Ownership
 ) -> list[FindingAtRound]:
     now, passed = state.clock.now, state.clock.passed
     subscribed = wanted_topics(record)
-    owners = owners_in(record)
-    if record.members and not owners.are_known:
-        return []
     found: list[FindingAtRound] = []
     current = state.classic.current
     decided = current.decided_by if current is not None and current.decided_by >= 0 else record.record_time
@@ -235,15 +235,18 @@ def _odd_owners(
     verdict = state.classic.verdict
     if verdict is not None and verdict.basis == INVARIANT:
         return
-    strange, beyond = defaultdict[str, int](int), defaultdict[str, int](int)
+    strange: dict[str, int] = {}
+    beyond: dict[str, int] = {}
     is_old = state.clock.passed - decided > config.metadata_grace_ms
     for member in record.members:
         for topic, partitions in member.assigned or ():
             if topic not in (member.topics or ()):
-                strange[topic] += len(partitions)
+                strange[topic] = strange.get(topic, 0) + len(partitions)
             seen = shown.get(topic)
             if is_old and partitions and seen is not None and seen.partitions and max(partitions) >= seen.partitions:
-                beyond[topic] += sum(number >= seen.partitions for number in partitions)
+                beyond[topic] = beyond.get(topic, 0) + sum(number >= seen.partitions for number in partitions)
+    if not (strange or beyond):
+        return
     for name, what, counts in (
         ("not_subscribed", "assigned to members that do not subscribe to the topic", strange),
         ("no_such_partition", "assigned, but the topic has no such partitions", beyond),

@@ -204,11 +204,15 @@ def counts_of(record: MembershipRecord) -> list[int] | None:
     return [count_of(member.assigned) for member in record.members]
 
 
-def wanted_topics(record: MembershipRecord) -> frozenset[str]:
+def wanted_topics(record: MembershipRecord) -> set[str]:
     """Topics with a subscriber as far as known: a member with an unknown subscription wants what it is assigned."""
-    assigned = [[topic for topic, _ in member.assigned or ()] for member in record.members]
-    asked = [m.topics if m.topics is not None else of for m, of in zip(record.members, assigned, strict=True)]
-    return frozenset(topic for topics in asked for topic in topics)
+    wanted: set[str] = set()
+    for member in record.members:
+        if member.topics is not None:
+            wanted.update(member.topics)
+        else:
+            wanted.update(topic for topic, _ in member.assigned or ())
+    return wanted
 
 
 def leader_counts(record: MembershipRecord) -> dict[str, int]:
@@ -217,8 +221,10 @@ def leader_counts(record: MembershipRecord) -> dict[str, int]:
     Returns:
         All subscribed or assigned topics; 0 for a topic with no assigned partition.
     """
-    subscribed = dict.fromkeys((topic for member in record.members for topic in member.topics or ()), 0)
-    return subscribed | counts_in(member.assigned for member in record.members)
+    counts: dict[str, int] = {}
+    for member in record.members:
+        counts.update(dict.fromkeys(member.topics or (), 0))
+    return counts | counts_in([member.assigned for member in record.members])
 
 
 def group_for_assignors(record: MembershipRecord) -> Group:

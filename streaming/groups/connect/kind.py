@@ -230,7 +230,12 @@ def _possible(
             yield assign_incrementally(configured, running, replace(memory, scheduled=1, candidates=idle), now=1)
 
 
-def connect_findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:  # noqa: ARG001
+def _findings(
+    state: GroupState,
+    observation: GroupObservation,
+    context: Context,  # noqa: ARG001
+    owners: Ownership,  # noqa: ARG001
+) -> list[FindingAtRound]:
     """The findings about the workers of a Connect group, and about what they were given."""
     record = state.live_record()
     if record is None:
@@ -364,7 +369,7 @@ CONNECT_GROUPS: Final = Kind(
     owners=lambda _state: Ownership(),
     standing_members=standing_members,
     membership=classic_membership,
-    findings=connect_findings,
+    findings=_findings,
     end=write_connect_verdicts,  # `classic/` closes the members
 )
 """Groups of Kafka Connect workers as the core judges them."""

@@ -12,6 +12,7 @@ after one.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
 from streaming.groups.context import Context
@@ -156,8 +157,10 @@ def _are_of_one_topic(state: PartitionState, window: CommitWindow, topic_id: str
     return window.topic_id is None or topic_id is None or window.topic_id == topic_id
 
 
-def offsets_of(packed: bytes, count: int) -> array[int]:
+def offsets_of(packed: bytes, count: int) -> Sequence[int]:
     """Unpack offsets of a `TopicObservation`; -1 where one is missing."""
+    if len(packed) == count * 8:
+        return memoryview(packed).cast("q")
     offsets = array("q")
     offsets.frombytes(packed[: min(count, len(packed) // 8) * 8])
     offsets.extend([-1] * (count - len(offsets)))
@@ -207,7 +210,7 @@ def measure(
     )
 
 
-Offsets: TypeAlias = "tuple[array[int], array[int], array[int]]"
+Offsets: TypeAlias = "tuple[Sequence[int], Sequence[int], Sequence[int]]"
 """High watermarks, last stable offsets and log start offsets by partition."""
 
 

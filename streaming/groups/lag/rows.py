@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
-
 from streaming.groups.context import Context
 from streaming.groups.kind import LagRules, Ownership, OwningMember
 from streaming.groups.lag import oldest_unread
@@ -17,7 +15,7 @@ from streaming.groups.share.deliveries import apply_done, first_not_done, not_be
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, TopicObservation
 
-_EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
+_EMPTY: lag.Offsets = (), (), ()
 
 
 class LagRound:
@@ -119,7 +117,8 @@ class LagRound:
             known = partitions[partition]
             owner = owners.get(partition)
             if known.offset_deleted and ours:
-                self._totals.events.deleted[topic] += 1
+                deleted = self._totals.events.deleted
+                deleted[topic] = deleted.get(topic, 0) + 1
             if (
                 known.committed < 0
                 and not known.unreadable

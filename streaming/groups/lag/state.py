@@ -279,6 +279,10 @@ class ShareProgress(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fi
     stands_since: int = -1
     row: tuple[int, ...] = ()
 
+    def forget_told(self) -> None:
+        """Forget what a round before has told: this one tells nothing."""
+        self.done_told = self.lag = -1
+
     def is_news(self) -> bool:
         """Whether a row has to tell something of it."""
         says = self.done_told, self.lag, self.archived, self.released, self.deliveries

@@ -25,7 +25,6 @@ producers stamp records with the present time, which clients do by default; so t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -96,8 +95,8 @@ class OffsetEvents(NamedTuple):
 
     rewound: dict[str, dict[int, int]]
     lost: dict[str, dict[int, int]]
-    left_behind: Counter[str]
-    deleted: Counter[str]
+    left_behind: dict[str, int]
+    deleted: dict[str, int]
 
     def compare(
         self, topic: str, partition: int, known: PartitionState, reason: str | None, *, subscribed: bool
@@ -112,7 +111,7 @@ class OffsetEvents(NamedTuple):
             subscribed: The group subscribes to the topic.
         """
         if reason == RECREATED:
-            self.left_behind[topic] += 1
+            self.left_behind[topic] = self.left_behind.get(topic, 0) + 1
         elif subscribed:
             # A round with unknown lag still has the commits.
             below = max(known.trend.high, known.trend.committed) - known.position
@@ -129,7 +128,7 @@ def findings_of_offsets(state: GroupState, time: int, events: OffsetEvents) -> l
         events: What the round shows.
     """
     if events.deleted:
-        state.deleted = DeletedOffsets(dict(events.deleted), time)
+        state.deleted = DeletedOffsets(events.deleted, time)
     if state.deleted is not None and time - state.deleted.time >= _SHOWN_MS:
         state.deleted = None
     if not (state.deleted or any(events) or any(topic.recreated >= 0 for topic in state.topics.values())):
@@ -214,6 +213,9 @@ class End(NamedTuple):
     retention_seconds: float | None = None
 
 
+NO_END: Final = End()
+
+
 @dataclass(slots=True)
 class DataLoss:
     """The earliest end of retention among the oldest unread records of a group's partitions, at one round.
@@ -229,7 +231,7 @@ class DataLoss:
 
     not_before: int | None = None
     open_reason: str | None = None
-    last: End = field(default_factory=End)
+    last: End = NO_END
     by: str | None = None
 
     def add(self, topic: str, partition: int, unread: Unread, kept: TopicRetention | None) -> None:
@@ -298,7 +300,7 @@ class Totals:
     status: int = 0
     topics: set[str] = field(default_factory=set)
     loss: DataLoss = field(default_factory=DataLoss)
-    events: OffsetEvents = field(default_factory=lambda: OffsetEvents({}, {}, Counter(), Counter()))
+    events: OffsetEvents = field(default_factory=lambda: OffsetEvents({}, {}, {}, {}))
 
     def add(self, measured: Measured, status: LagStatus) -> None:
         """Add one partition."""

@@ -19,6 +19,7 @@ from streaming.groups.load.rates import counts_of
 from streaming.groups.rows import HotPartition, MemberLoadRow, for_people
 from streaming.groups.state import LoadState
 from streaming.records import GroupObservation, count_of, each_of
+from streaming.times import day_of
 
 # A fair share is never met exactly: within a tenth of it, partitions that carry the same would be called hot in turns.
 _CLEARLY: Final = 1.1
@@ -165,8 +166,13 @@ def _load_row(
 ) -> MemberLoadRow:
     """A member's row; its closing row where no member is given."""
     return MemberLoadRow(
-        **context.of_a_round(observation),
+        cluster=context.config.cluster,
+        group_id=context.group,
         member_id=member_id,
+        source=context.source,
+        round=observation.round,
+        round_time=observation.time,
+        event_date=day_of(observation.time),
         ended=member is None,
         client_id=member.client_id if member is not None else None,
         client_host=member.client_host if member is not None else None,

@@ -12,7 +12,8 @@ it took as long as elapsed time does.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from assignors import Load
@@ -76,7 +77,7 @@ def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | None
 
 
 def end_window(
-    state: GroupState, observation: GroupObservation, config: GroupConfig, subscribed: frozenset[str] | None
+    state: GroupState, observation: GroupObservation, config: GroupConfig, subscribed: AbstractSet[str] | None
 ) -> bool:
     """End the group's window if it is a heartbeat long, and begin the next. Called before the round's lag is judged.
 
@@ -208,7 +209,7 @@ def _grown(before: int, now: int) -> int:
     return -1
 
 
-def _sums(load: LoadState, subscribed: frozenset[str] | None) -> tuple[float | None, float | None]:
+def _sums(load: LoadState, subscribed: AbstractSet[str] | None) -> tuple[float | None, float | None]:
     topics = [counts_of(load, topic) for topic in load.counts if subscribed is None or topic in subscribed]
     produced = [count for of_log, _ in topics for count in of_log if count >= 0]
     consumed = [count for _, of_commits in topics for count in of_commits if count >= 0]
@@ -226,7 +227,7 @@ def _with(packed: bytes, partitions: Collection[int]) -> bytes:
     return _packed(offsets)
 
 
-def _packed(offsets: array[int]) -> bytes:
+def _packed(offsets: Sequence[int]) -> bytes:
     """Offsets in four bytes each where all fit, else in eight: the first byte says so. There are very many of them."""
     narrow = all(-_NARROW <= offset < _NARROW for offset in offsets)
     stored = array("i", offsets) if narrow else array("q", offsets)

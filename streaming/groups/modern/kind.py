@@ -14,7 +14,17 @@ from typing import Final, get_args
 import msgspec
 
 from streaming.groups.context import Context, of_record
-from streaming.groups.kind import FindingAtRound, Kind, LagRules, Membership, Ownership, found_before, some, unexplained
+from streaming.groups.kind import (
+    USUAL,
+    FindingAtRound,
+    Kind,
+    LagRules,
+    Membership,
+    Ownership,
+    found_before,
+    some,
+    unexplained,
+)
 from streaming.groups.modern.decisions import follow, pass_over
 from streaming.groups.modern.group import ModernDecision, asked_assignors, assignor_of, behind
 from streaming.groups.modern.members import (
@@ -182,7 +192,12 @@ def _owners(state: GroupState) -> Ownership:
     return TYPES[group.group_type].owners(state, group)
 
 
-def _findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
+def _findings(
+    state: GroupState,
+    observation: GroupObservation,
+    context: Context,
+    owners: Ownership,  # noqa: ARG001
+) -> list[FindingAtRound]:
     group, found = state.modern.group, list[FindingAtRound]()
     # Where compaction may have removed the end of a member, a target must show first who is still there.
     if group is not None and group.members and group.exact:
@@ -201,7 +216,9 @@ def _findings(state: GroupState, observation: GroupObservation, context: Context
 
 def _lag_rules(observation: GroupObservation) -> LagRules:
     of_type = TYPES.get(observation.group_type or "")
-    return LagRules(empty_counts=of_type is not None and of_type.empty_counts)
+    if of_type is None:
+        return USUAL
+    return LagRules(empty_counts=of_type.empty_counts)
 
 
 def _write_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:

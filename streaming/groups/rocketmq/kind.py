@@ -25,7 +25,7 @@ from streaming.groups.classic.membership import close_members, columns_of, write
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.context import Context, of_record
 from streaming.groups.health.activity import count_rebalance
-from streaming.groups.kind import FindingAtRound, Membership
+from streaming.groups.kind import FindingAtRound, Membership, Ownership
 from streaming.groups.rocketmq.findings import rocketmq_findings
 from streaming.groups.rocketmq.round import (
     RocketMQRound,
@@ -307,7 +307,12 @@ def _mine(state: GroupState) -> RocketMQState:
     return state.rocketmq or RocketMQState()
 
 
-def _findings(state: GroupState, seen: RocketMQRound, context: Context) -> list[FindingAtRound]:  # noqa: ARG001
+def _findings(
+    state: GroupState,
+    seen: RocketMQRound,
+    context: Context,  # noqa: ARG001
+    owners: Ownership,  # noqa: ARG001
+) -> list[FindingAtRound]:
     return rocketmq_findings(_mine(state), seen)
 
 

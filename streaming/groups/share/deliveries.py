@@ -44,8 +44,10 @@ def note_deliveries(state: GroupState, observation: GroupObservation, config: Gr
     """Take in what the round shows of a share group, after its topics and before its lag is judged."""
     shares = observation.shares
     if shares is None:
-        for _, _, known in _partitions(state):
-            _forget_told(known)
+        for partitions in state.partitions.values():
+            for known in partitions.values():
+                if known.share is not None:
+                    known.share.forget_told()
         return
     told = {
         (topic, one.partition): one
@@ -56,7 +58,8 @@ def note_deliveries(state: GroupState, observation: GroupObservation, config: Gr
     for topic, number, known in _partitions(state):
         one = told.get((topic, number))
         if one is not None and one.start == START_NOT_TOLD:
-            _forget_told(known)
+            if known.share is not None:
+                known.share.forget_told()
         elif known.committed >= 0 and (one is None or one.start < 0):
             known.offset_deleted = True
             known.committed, known.of_topic, known.share = -1, None, None
@@ -65,11 +68,6 @@ def note_deliveries(state: GroupState, observation: GroupObservation, config: Gr
         if now.start >= 0:
             known = state.partitions.setdefault(topic, {}).setdefault(number, PartitionState())
             _note(known, now, shares, observation)
-
-
-def _forget_told(known: PartitionState) -> None:
-    if known.share is not None:
-        known.share.done_told = known.share.lag = -1
 
 
 def _partitions(state: GroupState) -> Iterator[tuple[str, int, PartitionState]]:
