@@ -11,7 +11,6 @@ from assignors.clients.sticky.different import _in_hash_order
 from assignors.hash_map import (
     in_computed_map,
     in_hash_map,
-    in_hash_order,
     in_hash_set,
     member_orders,
     names_in_hash_order,
@@ -52,29 +51,6 @@ def test_many_keys_are_in_the_order_of_their_buckets() -> None:
 
 
 ALIKE = [a + b + c + d for a in ("Aa", "BB") for b in ("Aa", "BB") for c in ("Aa", "BB") for d in ("Aa", "BB")]
-
-
-def test_nine_keys_in_one_bucket_are_not_followed() -> None:
-    assert len({string_hash(key) for key in ALIKE}) == 1
-    assert in_hash_order(ALIKE[:8]) == ALIKE[:8]
-    for names in (ALIKE[:9], [*(f"k{n}" for n in range(100)), *ALIKE[:9]]):
-        with pytest.raises(CannotTell, match="bucket"):
-            in_hash_order(names)
-
-
-def test_nine_keys_share_a_bucket_of_the_smallest_table_only_as_long_as_there_is_that_table() -> None:
-    # Multiples of 16 share a bucket of 16, and are in two of 32. The thirteenth key is the last one of the table of 16:
-    # it comes in, and the table grows.
-    alike, others = [16 * number for number in range(16, 25)], [256 + number for number in range(1, 6)]
-    for crowded in ([*alike[:8], *others[:4], alike[8]], [*alike, *others[:3]], [*alike, *range(1000, 1200)]):
-        with pytest.raises(CannotTell, match="bucket"):
-            in_hash_map(crowded)
-
-    def walked(codes: list[int]) -> list[int]:
-        return [codes[at] for at in in_hash_map(codes)]
-
-    assert walked([*alike[:8], *others, alike[8]]) == [*alike[::2], *others, *alike[1::2]]
-    assert walked([*alike[:8], *others[:4]]) == [*alike[:8], *others[:4]]
 
 
 def test_only_members_that_share_a_bucket_can_stand_in_several_orders() -> None:

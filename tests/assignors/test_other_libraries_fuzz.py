@@ -15,14 +15,6 @@ import pytest
 
 from assignors import Assignment, CannotTell, Group, LeaderWouldFail, assign, same
 from assignors.clients.sticky.balance import NEVER_ENDS
-from tests.assignors.plain_rules import (
-    franz_go_compare,
-    goes_in_circles,
-    librdkafka_compare,
-    member_id_compare,
-    plain_range,
-    plain_roundrobin,
-)
 from tests.assignors.random_groups import random_group
 from tests.assignors.sticky_chains import chain
 from tests.examples import by_day, examples
@@ -132,53 +124,3 @@ def test_topics_that_nobody_subscribes_to_change_the_order_of_kafka_python() -> 
         for _ in chain(random, "sticky", decide, tidy=True, kafka_python=True):
             pass
     assert told > 5 * chains
-
-
-def _by_number(topic: str, partition: int) -> object:
-    return topic.encode(), partition
-
-
-def _as_text(topic: str, partition: int) -> object:
-    return f"{topic}-{partition}".encode()
-
-
-RANGES = {
-    "librdkafka:2.16": (librdkafka_compare, False),
-    "franz-go": (franz_go_compare, True),
-    "sarama:1.60.1": (member_id_compare, False),
-}
-DEALS = {
-    "librdkafka:2.16": (librdkafka_compare, _by_number),
-    "franz-go": (franz_go_compare, _by_number),
-    "sarama:1.60.1": (member_id_compare, _as_text),
-    "aiokafka": (member_id_compare, _by_number),  # it passes members over where kafka-python fails
-}
-
-
-@pytest.mark.parametrize("library", RANGES)
-def test_range_follows_its_plain_rules_or_cannot_tell(library: str) -> None:
-    compare, twice = RANGES[library]
-    _compare("range", library, lambda group: plain_range(group, compare, count_twice=twice))
-
-
-@pytest.mark.parametrize("library", DEALS)
-def test_roundrobin_follows_its_plain_rules_or_cannot_tell(library: str) -> None:
-    compare, key = DEALS[library]
-    _compare("roundrobin", library, lambda group: plain_roundrobin(group, compare, key))
-
-
-def _compare(strategy: str, library: str, plain: object, cases: int = min(CASES, 3_000)) -> None:
-    random = Random(f"{library} {strategy}")
-    told = 0
-    for _ in range(cases):
-        group = random_group(random)
-        try:
-            ours = assign(strategy, group, library)
-        except CannotTell:
-            # Only librdkafka's comparison of static with dynamic members can be cyclic, and only in these cases.
-            assert library.startswith("librdkafka")
-            assert goes_in_circles(group.members, librdkafka_compare)
-            continue
-        told += 1
-        assert same(ours, plain(group)), group  # type: ignore[operator]
-    assert told > cases * 0.6

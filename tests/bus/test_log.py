@@ -266,18 +266,6 @@ def test_a_reader_that_follows_lists_nothing_and_asks_for_one_name(objects: Obje
     assert objects.asked == {"get": 20}
 
 
-def test_a_writer_and_a_reader_start_with_one_listing(objects: Objects, folder: str) -> None:
-    log = FolderLog(FolderObjects(folder, "prod"), TOPIC)
-    for number in range(30):
-        appended(log, f"{number}")
-    reader, writer = reader_of(objects), FolderLog(objects, TOPIC)
-    assert reader.ends(TOPIC) == {0: 30}
-    assert objects.asked == {"list": 1, "get": 2}
-    objects.asked.clear()
-    assert appended(writer, "new") == 30
-    assert objects.asked == {"list": 1, "get": 2, "put": 1}
-
-
 def test_a_task_reads_its_share_without_a_listing(objects: Objects, folder: str) -> None:
     log = FolderLog(FolderObjects(folder, "prod"), TOPIC)
     for number in range(30):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import typing
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -280,13 +278,3 @@ def test_bytes_cut_anywhere_give_the_same_rows(steps: list[Step], data: st.DataO
     assert counted(rows_of(steps, range(1, len(steps)))) == counted(whole)
     commits = sum(row.commits for row in whole.lag)
     assert commits <= sum(isinstance(i, CommitWindow) and not i.deleted for step in steps for i in step)
-
-
-@pytest.mark.parametrize("table", Rows.__struct_fields__)
-def test_a_row_s_fields_are_the_table_s_columns_in_order(table: str) -> None:
-    # Imported here: the tables load deltalake and pandas, and the tests of this folder start without.
-    from streaming.tables import TABLES  # noqa: PLC0415
-
-    (row,) = typing.get_args(typing.get_type_hints(Rows)[table])
-    (schema,) = (t for t in TABLES if t.name == table)
-    assert row.__struct_fields__ == tuple(column.name for column in schema.columns)

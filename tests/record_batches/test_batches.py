@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -42,16 +42,31 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(whole_batches, "_FEW_BYTES", request.param)
 
 
-def batch(offset: int, count: int, *, producer: int = -1, transactional: bool = False) -> bytes:
+def batch(
+    offset: int,
+    count: int,
+    *,
+    left: int | None = None,
+    producer: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+) -> bytes:
+    """A batch of `count` offsets, of which only the first `left` records remain (all when None)."""
+    left = count if left is None else left
     given: dict[str, Any] = {"transactional": transactional}
     if producer >= 0:
         given |= {"producer_id": producer, "producer_epoch": 0, "base_sequence": 0}
     builder = MemoryRecordsBuilder(2, 0, 1 << 20, 0, **given)
-    for number in range(count):
+    for number in range(max(1, left)):
         builder.append(1_000 + number, b"k%d" % number, b"v" * (number % 3))
     builder.close()
-    data = bytes(builder.buffer())
-    return struct.pack(">q", offset) + data[8:12] + struct.pack(">i", 7 + offset % 2) + data[16:]
+    data = bytearray(builder.buffer())
+    if not left:
+        del data[61:]
+    data[22] |= 0x20 * control
+    data[23:27] = struct.pack(">i", count - 1)  # a batch keeps its last offset
+    data[57:61] = struct.pack(">i", left)
+    return struct.pack(">qii", offset, len(data) - 12, 7 + offset % 2) + bytes(data[16:])
 
 
 def marker(offset: int, producer: int, *, commit: bool) -> bytes:
@@ -65,7 +80,7 @@ def marker(offset: int, producer: int, *, commit: bool) -> bytes:
     return bytes(data)
 
 
-def response(random: Random) -> tuple[bytes, list[Any], int]:
+def response(random: Random) -> tuple[bytes, list[tuple[int, int]], int]:
     """Batches of three transactional producers and of others; the first transaction began before the response."""
     offset = random.randrange(5)
     found: list[bytes] = []
@@ -84,22 +99,35 @@ def response(random: Random) -> tuple[bytes, list[Any], int]:
             count, commit = 1, random.random() < 0.5
             found.append(marker(offset, producer, commit=commit))
             if not commit:
-                aborted.append(SimpleNamespace(producer_id=producer, first_offset=begun[producer]))
+                aborted.append((producer, begun[producer]))
             del begun[producer]
         offset += count + random.choice([0, 0, 3])  # the gap left by compaction
     random.shuffle(aborted)
     return b"".join(found), aborted, offset
 
 
-def part(kind: Any, data: bytes, aborted: list[Any], level: IsolationLevel, begin: int) -> Any:
+def part(
+    data: bytes,
+    begin: int = 0,
+    aborted: Sequence[tuple[int, int]] = (),
+    *,
+    level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    kind: Any = OURS,
+) -> Any:
+    """A partition's part of a fetch response, with producers and first offsets of transactions that were aborted."""
+    transactions = [SimpleNamespace(producer_id=producer, first_offset=first) for producer, first in aborted]
     records = MemoryRecords(data)
-    return kind(begin, PARTITION, records, check_crcs=False, isolation_level=level, aborted_transactions=aborted)
+    return kind(begin, PARTITION, records, check_crcs=False, isolation_level=level, aborted_transactions=transactions)
 
 
-def flat(items: list[Any], begin: int) -> list[Record]:
+def flat(items: Iterable[Any], begin: int = 0, end: int = 2**62) -> list[Record]:
     there = [item for item in items if not isinstance(item, Missing)]
     batches = [b for item in there for b in (item.batches() if isinstance(item, FetchedRun) else [item])]
-    return [record for b in batches for record in walk(b, begin, 2**62)]
+    return [record for b in batches for record in walk(b, begin, end)]
+
+
+def walked(items: Iterable[Any], begin: int = 0, end: int = 2**62) -> list[int]:
+    return [record[0] for record in flat(items, begin, end)]
 
 
 @pytest.mark.usefixtures("either_way")
@@ -112,8 +140,8 @@ def test_a_response_is_taken_apart_as_the_plain_consumer_does(level: IsolationLe
         begin = random.choice([0, random.randrange(end)])
         if random.random() < 0.5:
             data = data[: random.randrange(len(data))]
-        ours = part(OURS, data, aborted, level, begin)
-        kafkas = part(Fetcher.PartitionRecords, data, aborted, level, begin)
+        ours = part(data, begin, aborted, level=level)
+        kafkas = part(data, begin, aborted, level=level, kind=Fetcher.PartitionRecords)
         expected = [(r.offset, r.timestamp, r.key, r.value) for r in kafkas.take()]
         assert flat(ours.take(), begin) == expected
         assert ours.leader_epoch == kafkas.leader_epoch
@@ -130,25 +158,23 @@ def test_a_message_of_an_older_format_is_a_batch_that_cannot_be_taken_apart(magi
     builder = MemoryRecordsBuilder(magic, 0, 1 << 20, 12)
     builder.append(1_000, b"k", b"v")
     builder.close()
-    before, old, behind = part(
-        OURS, batch(10, 2) + bytes(builder.buffer()) + batch(13, 1), [], IsolationLevel.READ_COMMITTED, 10
-    ).take()
-    assert [record[0] for record in flat([before, behind], 0)] == [10, 11, 13]
+    before, old, behind = part(batch(10, 2) + bytes(builder.buffer()) + batch(13, 1), 10).take()
+    assert walked([before, behind]) == [10, 11, 13]
     assert (old.base_offset, old.offset) == (12, 12)
     with pytest.raises(CorruptRecordError, match=r"from before Kafka 0\.11"):
-        flat([old], 0)
+        flat([old])
 
 
 @pytest.mark.usefixtures("either_way")
 def test_the_batches_before_an_impossible_length_are_given_and_the_part_is_drained() -> None:
     broken = bytearray(batch(12, 1))
     broken[8:12] = struct.pack(">i", 20)
-    ours = part(OURS, batch(10, 2) + bytes(broken), [], IsolationLevel.READ_COMMITTED, 10)
-    assert [record[0] for record in flat(ours.take(), 0)] == [10, 11]
+    ours = part(batch(10, 2) + bytes(broken), 10)
+    assert walked(ours.take()) == [10, 11]
     # If it were not exhausted it would be asked again and again, and return nothing.
     assert not ours
     assert ours.next_fetch_offset == 12
-    alone = part(OURS, bytes(broken), [], IsolationLevel.READ_COMMITTED, 12)
+    alone = part(bytes(broken), 12)
     with pytest.raises(CorruptRecordError, match="the record batch of t-0 from offset 12 on has an impossible length"):
         alone.take()
     assert not alone
@@ -191,48 +217,6 @@ def test_a_partition_without_a_leader_is_named_in_an_error_of_kafkas() -> None:
         ask_offsets(Leaders({0: 5, 2: 7}).end_offsets, PLACES, 250)
 
 
-PLACE = TopicPartition("t", 0)
-
-
-def log_batch(offset: int, count: int, *, left: int | None = None, control: bool = False) -> bytes:
-    """A batch of `count` offsets, of which only the first `left` records remain (all when None)."""
-    left = count if left is None else left
-    builder = MemoryRecordsBuilder(2, 0, 4096)
-    for number in range(max(1, left)):
-        builder.append(1, b"k%d" % number, b"v")
-    builder.close()
-    made = bytearray(builder.buffer())
-    if not left:
-        del made[61:]
-    made[:8] = offset.to_bytes(8, "big")
-    made[8:12] = (len(made) - 12).to_bytes(4, "big")
-    made[23:27] = (count - 1).to_bytes(4, "big")  # a batch keeps its last offset
-    made[57:61] = left.to_bytes(4, "big")
-    if control:
-        made[21:23] = (0x20).to_bytes(2, "big")
-    return bytes(made)
-
-
-def part_of(records: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] = ()) -> Any:
-    """A partition's part of a fetch response, in the form that our class takes."""
-    ours = take_whole_batches(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.PartitionRecords
-    transactions = [SimpleNamespace(producer_id=pid, first_offset=first) for pid, first in aborted]
-    return ours(
-        offset,
-        PLACE,
-        MemoryRecords(records),
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        aborted_transactions=transactions,
-    )
-
-
-def walked(items: Iterator[Any] | Sequence[Any], start: int = 0, end: int = 10**9) -> list[int]:
-    """Offsets of the fetched records."""
-    items = [item for item in items if not isinstance(item, Missing)]
-    batches = [b for item in items for b in (item.batches() if isinstance(item, FetchedRun) else [item])]
-    return [record[0] for batch in batches for record in walk(batch, start, end)]
-
-
 class PolledLog:
     """A consumer with kafka-python's own fetcher and positions, and prepared responses.
 
@@ -250,7 +234,7 @@ class PolledLog:
             _completed_fetches=deque(),
             _next_in_line_exception_metadata=None,
             _next_partition_records=None,
-            _parse_fetched_data=lambda fetched: part_of(fetched.data, fetched.fetched_offset),
+            _parse_fetched_data=lambda fetched: part(fetched.data, fetched.fetched_offset),
             _paused_completed_fetches={},
             _paused_partition_records={},
             _sensors=None,
@@ -282,44 +266,39 @@ class PolledLog:
     def poll(self, timeout_ms: int) -> dict[TopicPartition, list[Any]]:  # noqa: ARG002
         # Like the fetcher: the next response is requested when the previous one is used up.
         if not self._fetcher._next_partition_records and self._responses:
-            offset = self._subscription.position(PLACE).offset
-            fetched = SimpleNamespace(topic_partition=PLACE, fetched_offset=offset, data=self._responses.popleft())
+            offset = self._subscription.position(PARTITION).offset
+            fetched = SimpleNamespace(topic_partition=PARTITION, fetched_offset=offset, data=self._responses.popleft())
             self._fetcher._completed_fetches.append(fetched)
         return Fetcher.fetched_records(self._fetcher)[0]  # type: ignore[no-any-return]
 
 
 def read(end: int, responses: Sequence[bytes], items_per_poll: int) -> list[FetchedRun | FetchedBatch | Missing | Gone]:
     reader = RangeReader(PolledLog(end, responses, items_per_poll), patience_s=1.0, settle_s=0.0)
-    return [item for _, item in reader.read_runs([OffsetRange(PLACE.topic, 0, 0, end)])]
+    return [item for _, item in reader.read_runs([OffsetRange(PARTITION.topic, 0, 0, end)])]
 
 
-@pytest.fixture(params=[0, whole_batches._FEW_BYTES], ids=["runs", "one by one"])
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_batches, "_FEW_BYTES", request.param)
-
-
-@pytest.mark.usefixtures("_way")
+@pytest.mark.usefixtures("either_way")
 def test_what_compaction_has_taken_out_is_told_before_what_is_behind_it() -> None:
     def missing(*batches: bytes) -> list[tuple[int, int]]:
-        items = list(part_of(b"".join(batches)).take())
+        items = list(part(b"".join(batches)).take())
         told = [item for item in items if isinstance(item, Missing)]
         for at, item in enumerate(items):
             assert not isinstance(item, Missing) or all(before.offset < item.first for before in items[:at])
         return [(min(m.first for m in told), max(m.last for m in told))] if told else []
 
-    assert missing(log_batch(0, 3), log_batch(3, 1, control=True), log_batch(4, 2)) == []
-    assert missing(log_batch(5, 3)) == [(0, 4)]
-    assert missing(log_batch(0, 3), log_batch(7, 1)) == [(3, 6)]
-    assert missing(log_batch(0, 3), log_batch(3, 4, left=2), log_batch(7, 1)) == [(3, 6)]
-    assert missing(log_batch(0, 3), log_batch(4, 1), log_batch(5, 3), log_batch(9, 2, left=1)) == [(3, 10)]
+    assert missing(batch(0, 3), batch(3, 1, control=True), batch(4, 2)) == []
+    assert missing(batch(5, 3)) == [(0, 4)]
+    assert missing(batch(0, 3), batch(7, 1)) == [(3, 6)]
+    assert missing(batch(0, 3), batch(3, 4, left=2), batch(7, 1)) == [(3, 6)]
+    assert missing(batch(0, 3), batch(4, 1), batch(5, 3), batch(9, 2, left=1)) == [(3, 10)]
 
 
-@pytest.mark.usefixtures("_way")
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("items_per_poll", [1, 2, 100])
 def test_a_poll_that_ends_between_a_hole_and_the_records_over_which_it_lies_loses_none(items_per_poll: int) -> None:
     responses = [
-        b"".join([log_batch(0, 3), log_batch(3, 4, left=2), log_batch(7, 2)]),
-        b"".join([log_batch(12, 3, left=1), log_batch(15, 1, control=True), log_batch(16, 2, left=1)]),
+        b"".join([batch(0, 3), batch(3, 4, left=2), batch(7, 2)]),
+        b"".join([batch(12, 3, left=1), batch(15, 1, control=True), batch(16, 2, left=1)]),
     ]
     items = read(18, responses, items_per_poll)
     assert walked(items) == [0, 1, 2, 3, 4, 7, 8, 12, 16]
@@ -327,13 +306,13 @@ def test_a_poll_that_ends_between_a_hole_and_the_records_over_which_it_lies_lose
     assert told >= {5, 6, *range(9, 12), 13, 14, 17}
 
 
-@pytest.mark.usefixtures("_way")
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("items_per_poll", [1, 100])
 def test_responses_of_nothing_but_holes_are_progress(items_per_poll: int) -> None:
-    emptied = [log_batch(at, 2, left=0) for at in (0, 4)]
-    markers = [log_batch(at, 1, left=0, control=True) for at in (8, 10)]
+    emptied = [batch(at, 2, left=0) for at in (0, 4)]
+    markers = [batch(at, 1, left=0, control=True) for at in (8, 10)]
     # The last response begins after the range: its records are not needed, but it shows that the range is complete.
-    items = read(12, [b"".join(emptied), b"".join(markers), log_batch(14, 1)], items_per_poll)
+    items = read(12, [b"".join(emptied), b"".join(markers), batch(14, 1)], items_per_poll)
     assert [item for item in items if isinstance(item, Gone)] == []
     assert walked(items, 0, 12) == []
     missing = [item for item in items if isinstance(item, Missing)]
@@ -342,30 +321,18 @@ def test_responses_of_nothing_but_holes_are_progress(items_per_poll: int) -> Non
 
 @pytest.mark.parametrize("refusals", [0, 2])
 def test_a_range_with_an_open_end_reaches_to_the_end_that_the_brokers_tell_once_they_are_there(refusals: int) -> None:
-    log = PolledLog(5, [log_batch(0, 3), log_batch(3, 2)], 100)
+    log = PolledLog(5, [batch(0, 3), batch(3, 2)], 100)
     log.refusals = refusals
     reader = RangeReader(log, patience_s=5.0, settle_s=0.0)
-    items = list(reader.read_runs([OffsetRange(PLACE.topic, 0, 1, TO_THE_END)]))
+    items = list(reader.read_runs([OffsetRange(PARTITION.topic, 0, 1, TO_THE_END)]))
     assert {(where.start, where.end) for where, _ in items} == {(1, 5)}
     assert walked([item for _, item in items], 1, 5) == [1, 2, 3, 4]
-    assert list(reader.read_runs([OffsetRange(PLACE.topic, 0, 5, TO_THE_END)])) == []
+    assert list(reader.read_runs([OffsetRange(PARTITION.topic, 0, 5, TO_THE_END)])) == []
 
 
 def test_a_control_batch_that_compaction_emptied_is_no_abort_marker() -> None:
-    def batch(offset: int, *, count: int = 1) -> bytearray:
-        builder = MemoryRecordsBuilder(
-            2, 0, 4096, offset, transactional=True, producer_id=5, producer_epoch=0, base_sequence=0
-        )
-        for _ in range(count):
-            builder.append(1, b"k", b"v")
-        builder.close()
-        return bytearray(builder.buffer())
-
-    emptied = batch(10)
-    emptied[21:23] = (0x30).to_bytes(2, "big")  # attributes: transactional, control
-    emptied[57:61] = (0).to_bytes(4, "big")  # no records
-    del emptied[61:]
-    emptied[8:12] = (len(emptied) - 12).to_bytes(4, "big")
-    data = bytes(batch(0, count=2) + emptied + batch(20))
-    assert walked(part_of(data, aborted=[(5, 0)]).take()) == []
-    assert walked(part_of(data).take()) == [0, 1, 20]
+    of_five: dict[str, Any] = {"producer": 5, "transactional": True}
+    emptied = batch(10, 1, left=0, control=True, **of_five)
+    data = batch(0, 2, **of_five) + emptied + batch(20, 1, **of_five)
+    assert walked(part(data, aborted=[(5, 0)]).take()) == []
+    assert walked(part(data).take()) == [0, 1, 20]

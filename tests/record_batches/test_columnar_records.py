@@ -15,7 +15,7 @@ from streaming.record_batches import FetchedBatch, FetchedRun, Record, columnar_
 from streaming.record_batches.batches import chased, run_of
 from streaming.record_batches.columnar_records import record_columns
 from tests.examples import examples
-from tests.record_batches.encoded import CODECS, Written, encoded, forged, varint
+from tests.record_batches.encoded import CODECS, Written, encoded
 
 Told = Record | str
 
@@ -175,68 +175,12 @@ def test_one_broken_batch_leaves_its_neighbours_to_the_columns() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"\x80" * 10 + b"\x00",
-        b"\xff" * 9 + b"\x01",
-        varint(2**63 - 1),
-        varint(-(2**63)),
-        varint(2**31 - 1),
-        varint(-1),
-        varint(-2),
-        varint(2**55),
-        varint(2**62 - 1),
-        b"\x82\x80\x80\x80\x00",
-        b"\x82\x80\x80\x80\x70",
-        b"\x81\x80\x80\x80\x10",
-        b"\x82\x80\x80\x80\x80\x00",
-        b"\x82" + b"\x80" * 7 + b"\x00",
-        b"",
-    ],
-)
-@pytest.mark.parametrize("field", ["length", "timestamp", "offset", "key size", "value size"])
-def test_numbers_at_the_edge_of_what_fits_are_read_alike(body: bytes, field: str) -> None:
-    fields = {"timestamp": varint(3), "offset": varint(0), "key size": varint(1), "value size": varint(1)}
-    if field in fields:
-        fields[field] = body
-    rest = (
-        b"\x00" + fields["timestamp"] + fields["offset"] + fields["key size"] + b"k" + fields["value size"] + b"v\x00"
-    )
-    record = (body if field == "length" else varint(len(rest))) + rest
-    batch = bytearray(encoded([(0, 5, b"k", b"v", [])], 0)[:61] + record)
-    batch[8:12] = struct.pack(">i", len(batch) - 12)
-    found, expected, _ = both_ways(run([bytes(batch)] * 3), -(2**62), 2**62)
-    assert found == expected
-
-
-@pytest.mark.parametrize("deltas", [(0, 2**31 - 1, 2), (0, 3), (-1, 2), (1, 1), (2, 1, 2), (0, 1, 2)])
-@pytest.mark.parametrize("times", [(0, 2**62 - 1), (-(2**63), 2**62), (2**63 - 1, 1), (-(2**63), -1)])
-def test_offsets_and_times_that_no_client_writes_are_read_alike(
-    deltas: tuple[int, ...], times: tuple[int, int]
-) -> None:
-    base, time = times
-    data = forged([(varint(time), varint(delta), b"k", b"v") for delta in deltas], base, last_delta=2)
-    for start, end in ((0, 10), (0, 1), (1, 3)):
-        found, expected, _ = both_ways(run([data] * 3), start, end)
-        assert found == expected
-
-
 @pytest.mark.parametrize("count", [-1, 0, 2, 2**31 - 1])
 def test_a_wrong_number_of_records_is_told_and_costs_no_memory(count: int) -> None:
     batch = bytearray(encoded([(0, 10, b"k", b"v", [])], 0))
     batch[57:61] = struct.pack(">i", count)
     found, expected, left = both_ways(run([bytes(batch), at_offset(bytes(batch), 1)]), 0, 10)
     assert (found, left) == (expected, 2)
-
-
-@pytest.mark.parametrize("place", [0, 27])
-@pytest.mark.parametrize("base", [-(2**63), -(2**62), 2**62, 2**63 - 60])
-def test_a_base_of_offsets_or_timestamps_at_the_edge_of_what_fits_is_read_alike(place: int, base: int) -> None:
-    batch = bytearray(encoded([(0, 10, b"k", b"v", []), (1, 7, b"k", b"v", [])], 0))
-    batch[place : place + 8] = struct.pack(">q", base)
-    found, expected, _ = both_ways(run([bytes(batch)]), -(2**63), 2**63 - 1)
-    assert found == expected
 
 
 def test_append_time_is_the_batchs_for_all_its_records() -> None:
@@ -255,13 +199,6 @@ def test_much_is_walked_in_parts(codec: int, monkeypatch: pytest.MonkeyPatch) ->
     some = [at_offset(encoded(records[: 1 + n % 12], codec), 100 * n) for n in range(40)]
     found, expected, left = both_ways(run(some), 0, 10_000)
     assert (found, left) == (expected, 0)
-
-
-def test_few_records_are_left_to_the_plain_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar_records, "_FEW_RECORDS", 3)
-    batch = encoded([(0, 10, b"k", b"v", [])], 0)
-    assert both_ways(run([batch, at_offset(batch, 1)]), 0, 10)[2] == 2
-    assert both_ways(run([batch, at_offset(batch, 1), at_offset(batch, 2)]), 0, 10)[2] == 0
 
 
 def test_a_response_may_end_inside_a_batch() -> None:

@@ -118,44 +118,6 @@ def test_a_batch_cut_from_a_response_is_walked_like_any_other() -> None:
     assert list(walk(FetchedBatch(0, 0, 1, batch), 0, 1)) == [(0, 1, b"a", b"b")]
 
 
-# (What Kafka 4.3.1's own `DefaultRecord` reads of the same bytes.)
-TIMES = [
-    (-(2**63), varint(1_790_000_000_000 - 2**63), 1_790_000_000_000),
-    (2**63 - 1, varint(1), -(2**63)),
-    (-(2**63), varint(-1), 2**63 - 1),
-    (2**63 - 1, varint(0), 2**63 - 1),
-    (-(2**63), varint(0), -(2**63)),
-    (5, b"\xff" * 9 + b"\x01", 5 - 2**63),
-    (5, b"\xff" * 9 + b"\x7f", 5 - 2**63),
-    (5, b"\x82" + b"\x80" * 8 + b"\x7e", 6),
-    (5, b"\x82\x80\x80\x80\x80\x00", 6),
-    (5, b"\x82\x80\x80\x80\x70", 5 + 15_032_385_537),
-]
-
-
-@pytest.mark.parametrize(("base", "delta", "time"), TIMES)
-def test_timestamps_wrap_as_in_java(base: int, delta: bytes, time: int) -> None:
-    assert ours(forged([(delta, varint(0), b"k", b"v")], base)) == [(0, time, b"k", b"v")]
-
-
-@pytest.mark.parametrize(
-    ("offset", "read"), [(b"\x82\x80\x80\x80\x00", 1), (b"\x82\x80\x80\x80\x70", 1), (b"\x80\x80\x80\x80\x70", 0)]
-)
-def test_an_offset_has_32_bits_as_in_java(offset: bytes, read: int) -> None:
-    assert ours(forged([(varint(0), offset, b"k", b"v")], last_delta=1)) == [(read, 0, b"k", b"v")]
-
-
-@pytest.mark.parametrize("offset", [b"\x82\x80\x80\x80\x80\x00", b"\x80" * 9 + b"\x00"])
-def test_an_offset_of_more_than_five_bytes_is_refused_as_in_java(offset: bytes) -> None:
-    with pytest.raises(CorruptRecordError, match="a varint does not end"):
-        ours(forged([(varint(0), offset, b"k", b"v")]))
-
-
-def test_a_timestamp_of_more_than_ten_bytes_is_refused_as_in_java() -> None:
-    with pytest.raises(CorruptRecordError, match="a varint does not end"):
-        ours(forged([(b"\x80" * 10 + b"\x00", varint(0), b"k", b"v")]))
-
-
 def at_offsets(*deltas: int, last: int) -> bytes:
     return forged(
         [(varint(0), varint(delta), b"k", b"%d" % delta) for delta in deltas], base_offset=40, last_delta=last

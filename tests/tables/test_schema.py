@@ -84,10 +84,6 @@ def test_a_row_of_the_core_has_the_columns_of_its_table_in_order_and_values_that
     assert [bad for column, field in pairs for bad in _misfits(column.name, column.type.arrow, field.type)] == []
 
 
-def test_the_core_writes_exactly_the_tables_there_are() -> None:
-    assert set(rows.Rows.__struct_fields__) == {table.name for table in TABLES}
-
-
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda t: t.name)
 def test_every_column_says_what_it_means(table: Table) -> None:
     assert [column.name for column in table.columns if len(column.comment) < 5] == []
@@ -106,15 +102,6 @@ def test_a_decision_has_the_same_key_in_every_table() -> None:
         columns = [column.name for column in table_named(name).columns]
         assert columns[:3] == ["cluster", "group_id", "decision"]
         assert {"log_partition", "record_time"} <= set(columns)
-
-
-@pytest.mark.parametrize("table", [t for t in TABLES if "group_id" in t.key], ids=lambda t: t.name)
-def test_every_table_about_groups_says_what_told_of_them(table: Table) -> None:
-    assert "source" in {column.name for column in table.columns}
-
-
-def test_rounds_are_written_last() -> None:
-    assert TABLES[-1] is table_named("rounds")
 
 
 def test_rows_survive_packing_as_they_are() -> None:

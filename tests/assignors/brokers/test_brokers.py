@@ -16,7 +16,6 @@ from assignors import (
     LeaderWouldFail,
     UnknownLibrary,
     UnknownStrategy,
-    at_most,
     same,
 )
 from assignors.brokers import (
@@ -101,14 +100,6 @@ def test_uniform_before_4_0_goes_on_while_a_member_has_two_more_where_another_ha
     members = {"a": ("t", {T: (2,)}), "b": ("t", {T: (0, 1, 2, 3, 4)}), "c": ""}
     result = assigned("server-uniform", group(members, t=5), "3.9.1")
     assert result == {"a": {T: [0, 1, 2]}, "b": {T: [2, 3, 4]}, "c": {}}
-
-
-def test_uniform_before_4_0_looks_at_each_partition_once_a_move_and_not_once_for_each_member() -> None:
-    # m0 has four, z has none, and all others have two.
-    had = {f"m{number}": ("t", {T: (2 * number, 2 * number + 1)}) for number in range(2, 300)}
-    members = {"m0": ("t", {T: (0, 1, 2, 3)}), **had, "z": "t", "without": ""}
-    with at_most(10_000):
-        assert assigned("server-uniform", group(members, t=600), "3.9.1")["z"] == {T: [0, 1]}
 
 
 @pytest.mark.parametrize(("ninth", "told"), [(48, False), (49, True)])

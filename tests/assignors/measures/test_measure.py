@@ -214,54 +214,41 @@ def test_a_path_gives_half_of_what_its_first_member_has_more_than_its_last() -> 
     assert has.tolist() == [[3, 3, 0], [0, 2, 3]]
 
 
-SUBSCRIBED = {"a": ("t",), "b": ("t", "u")}
-COUNTS = {"t": 3, "u": 1}
+SUBSCRIBED = {"a": ("t",), "b": ("t", "u", "v", "w")}
+COUNTS = {"t": 3, "u": 1, "w": 0}
 
 
-def test_a_sound_assignment_violates_nothing() -> None:
-    assert violations({"a": {"t": (0, 1)}, "b": {"t": (2,), "u": range(1)}}, SUBSCRIBED, COUNTS) == ()
+# An assignment, and what it violates: kind, topic, partition and member.
+VIOLATED: dict[str, tuple[Assignment, list[tuple[str, str, int, str]]]] = {
+    "a sound one violates nothing": ({"a": {"t": (0, 1)}, "b": {"t": (2,), "u": range(1)}}, []),
+    "a partition of several members is doubly assigned by each after the first": (
+        {"a": {"t": (0, 1)}, "b": {"t": (1, 2)}, "c": {"t": (1,)}},
+        [(DOUBLY_ASSIGNED, "t", 1, "b"), (DOUBLY_ASSIGNED, "t", 1, "c")],
+    ),
+    "so is one that stands twice in one list": ({"a": {"t": (2, 2)}}, [(DOUBLY_ASSIGNED, "t", 2, "a")]),
+    "a topic that was not asked for is not subscribed": ({"a": {"u": (0,)}}, [(NOT_SUBSCRIBED, "u", 0, "a")]),
+    "a partition that does not exist is beyond the count": (
+        {"a": {"t": (0, 2, 3, -1)}},
+        [(BEYOND_COUNT, "t", 3, "a"), (BEYOND_COUNT, "t", -1, "a")],
+    ),
+    "a topic that does not exist has none": ({"b": {"w": (0,)}}, [(BEYOND_COUNT, "w", 0, "b")]),
+    "what is not known is not judged": ({"stranger": {"v": (7,)}, "b": {"v": (9,)}}, []),
+    "one partition can have several": (
+        {"b": {"u": (5,)}, "a": {"u": (5,)}},
+        [
+            (BEYOND_COUNT, "u", 5, "b"),
+            (NOT_SUBSCRIBED, "u", 5, "a"),
+            (BEYOND_COUNT, "u", 5, "a"),
+            (DOUBLY_ASSIGNED, "u", 5, "a"),
+        ],
+    ),
+}
 
 
-def test_a_partition_of_two_members_is_doubly_assigned_by_each_after_the_first() -> None:
-    found = violations({"a": {"t": (0, 1)}, "b": {"t": (1, 2)}, "c": {"t": (1,)}}, SUBSCRIBED, COUNTS)
-
-    assert found == (
-        Violation(DOUBLY_ASSIGNED, "t", 1, "b"),
-        Violation(DOUBLY_ASSIGNED, "t", 1, "c"),
-    )
-
-
-def test_a_partition_twice_in_one_list_is_doubly_assigned() -> None:
-    assert violations({"a": {"t": (2, 2)}}, SUBSCRIBED, COUNTS) == (Violation(DOUBLY_ASSIGNED, "t", 2, "a"),)
-
-
-def test_a_topic_that_was_not_asked_for_is_not_subscribed() -> None:
-    assert violations({"a": {"u": (0,)}}, SUBSCRIBED, COUNTS) == (Violation(NOT_SUBSCRIBED, "u", 0, "a"),)
-
-
-def test_a_partition_that_does_not_exist_is_beyond_the_count() -> None:
-    found = violations({"a": {"t": (0, 2, 3, -1)}}, SUBSCRIBED, COUNTS)
-
-    assert found == (Violation(BEYOND_COUNT, "t", 3, "a"), Violation(BEYOND_COUNT, "t", -1, "a"))
-
-
-def test_a_topic_that_does_not_exist_has_no_partitions() -> None:
-    assert violations({"a": {"t": (0,)}}, SUBSCRIBED, {"t": 0}) == (Violation(BEYOND_COUNT, "t", 0, "a"),)
-
-
-def test_what_is_not_known_is_not_judged() -> None:
-    assert violations({"stranger": {"v": (7,)}, "a": {"t": (9,)}}, SUBSCRIBED, {}) == ()
-
-
-def test_one_partition_can_have_several_violations() -> None:
-    assignment: Assignment = {"b": {"u": (5,)}, "a": {"u": (5,)}}
-
-    assert [(v.kind, v.member) for v in violations(assignment, SUBSCRIBED, COUNTS)] == [
-        (BEYOND_COUNT, "b"),
-        (NOT_SUBSCRIBED, "a"),
-        (BEYOND_COUNT, "a"),
-        (DOUBLY_ASSIGNED, "a"),
-    ]
+@pytest.mark.parametrize("case", VIOLATED)
+def test_what_an_assignment_violates_is_named(case: str) -> None:
+    assignment, expected = VIOLATED[case]
+    assert violations(assignment, SUBSCRIBED, COUNTS) == tuple(Violation(*one) for one in expected)
 
 
 def group_of(load: Mapping[str, Sequence[float]], *topics_of_members: Sequence[str]) -> Group:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streaming.groups.causes import CAUSES, MEMBERS_SHOWN
+from streaming.groups.causes import MEMBERS_SHOWN
 from streaming.records import Compacted, GroupInput
 from tests.groups.build import (
     START,
@@ -275,10 +275,6 @@ def test_a_row_says_how_members_rebalanced_and_what_stopped_for_nothing(
 ) -> None:
     row = decisions_of(*inputs)[-1]
     assert (row.rebalance_protocol, row.partitions_stopped_unmoved) == (protocol, stopped)
-
-
-def test_every_cause_that_a_row_may_have_is_listed_once() -> None:
-    assert len(set(CAUSES)) == len(CAUSES)
 
 
 def test_every_topic_whose_partition_count_changed_is_named_up_to_a_limit_and_no_other() -> None:

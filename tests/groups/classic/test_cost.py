@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from streaming.records import GroupInput
 from tests.groups.build import (
     SECOND,
     START,
-    Life,
     churn_of,
     even,
     make_commit,
@@ -255,16 +253,3 @@ def test_partitions_that_are_gone_or_that_nobody_subscribes_to_any_more_leave_no
     seen = make_observation(10, make_topic("x", 2, end=500), make_topic("y", count))
     row = churn_of(before, *committed(8), seen, after, *committed(23), make_observation(30))[-1]
     assert (row.decision, row.unassigned_partition_seconds_max is not None) == (20, is_bounded)
-
-
-def test_times_far_in_the_future_are_bounded_by_what_a_state_can_hold() -> None:
-    life = Life.after(first_owner(), *committed(8))
-    for generation in range(2, 6):
-        late = make_record(20 * generation, even("x", 2, "a", "b"), generation=generation, time=2**63 - 1)
-        life.take(msgspec.structs.replace(late, state_time=0))
-        for partition in (0, 1):
-            at = 20 * generation + 1 + partition
-            life.take(make_commit(at, 10, topic="x", partition=partition, time=2**63 - 1))
-    life.take(make_observation(200))
-    assert max(row.unassigned_partition_seconds_min or 0 for row in life.rows.rebalance_churn) == 2**53 / 1_000
-    assert max(row.unassigned_partition_seconds_max or 0 for row in life.rows.rebalance_churn) == 2**53 / 1_000

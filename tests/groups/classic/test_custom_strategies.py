@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
-from streaming.exceptions import SetupError
-from streaming.groups import GroupConfig, custom_of
+from streaming.groups import GroupConfig
 from streaming.groups.rows import DriftedPartition, DriftRow
 from tests.groups.build import Life, Member, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import seen_for_long, verdict_of
@@ -109,21 +108,3 @@ def test_invariants_hold_for_a_custom_strategy_too() -> None:
     row = judged("breaks", *twice, count=2)
     assert row.verdict == "drifted"
     assert [d.kind for d in row.drifted_partitions] == ["doubly_assigned"]
-
-
-@pytest.mark.parametrize(
-    "listed",
-    [
-        [("range", "a:b", None)],
-        [("mine", "nowhere", None)],
-        [("mine", "a:b", None), ("mine", "a:c", None)],
-    ],
-)
-def test_a_wrong_list_is_refused_before_anything_starts(listed: list[tuple[str, str, bool | None]]) -> None:
-    with pytest.raises(SetupError, match="custom_strategies is wrong"):
-        custom_of(listed)
-
-
-def test_the_message_names_the_strategy_that_is_listed_twice() -> None:
-    with pytest.raises(SetupError, match="'mine' is listed twice"):
-        custom_of([("other", "a:b", None), ("mine", "a:b", None), ("mine", "a:c", None)])

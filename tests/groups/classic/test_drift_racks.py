@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
-from streaming.groups import GroupConfig, encode_state
-from streaming.groups.classic.leader_metadata import newest_racks, racks_of, seen_racks
+from streaming.groups import GroupConfig
+from streaming.groups.classic.leader_metadata import racks_of, seen_racks
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
-from tests.groups.build import SECOND, Life, declared, make_member, make_observation, make_record, make_topic
+from tests.groups.build import Life, declared, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import JAVA, LIBRDKAFKA, verdict_of
 
 Racks = tuple[tuple[str, ...], ...] | None
@@ -283,37 +283,6 @@ def test_a_strategy_of_one_s_own_is_given_the_racks(
 ) -> None:
     config = GroupConfig("test", custom=CustomStrategies((CustomStrategy("mine", f"{__name__}:{strategy}"),)))
     assert judged(*two(of_a, of_b), before=racks, protocol="mine", config=config).verdict == verdict
-
-
-def test_racks_of_ten_thousand_partitions_are_a_byte_each_and_one_entry_as_long_as_nothing_changes() -> None:
-    racks = tuple((f"r{n % 3}", f"r{(n + 1) % 3}") for n in range(10_000))
-    life, without = shown(*((second, racks) for second in range(1, 200, 10))), Life()
-    for position in range(1, 200, 10):
-        without.take(make_observation(position, make_topic("x", 10_000)))
-    assert without.state is not None
-    assert len(encode_state(life.state)[1]) - len(encode_state(without.state)[1]) < 10_100
-    (seen,) = life.state.topics["x"].racks
-    assert seen.last - seen.first == 190 * SECOND
-    assert newest_racks(life.state, {"x": 3}) == {"x": [("r0", "r1"), ("r1", "r2"), ("r0", "r2")]}
-
-
-@pytest.mark.parametrize("racks", [200, 300, 70_000])
-def test_any_number_of_different_racks_comes_back(racks: int) -> None:
-    told = tuple((f"r{n}",) for n in range(racks))
-    life = Life.after(make_observation(1, make_topic("x", racks, racks=told)))
-    assert life.state is not None
-    assert newest_racks(life.state, {"x": racks}) == {"x": list(told)}
-    assert newest_racks(life.state, {"x": racks + 1}) == {}
-
-
-def test_racks_from_before_any_metadata_that_a_leader_may_have_are_forgotten() -> None:
-    life = shown((1, CROSSED), (1_801, STRAIGHT), (3_601, EVERYWHERE), (5_401, EVERYWHERE))
-    assert len(life.state.topics["x"].racks) <= 2
-
-
-def test_a_rolling_restart_leaves_no_more_than_a_few_entries() -> None:
-    life = shown(*((1 + 10 * number, CROSSED if number % 2 else STRAIGHT) for number in range(100)))
-    assert len(life.state.topics["x"].racks) == 16
 
 
 @pytest.mark.parametrize(("changed", "views"), [(1_400, [STRAIGHT]), (1_401, [STRAIGHT, CROSSED])])

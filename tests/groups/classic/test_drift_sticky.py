@@ -336,35 +336,3 @@ def _by_topic(pairs: Sequence[tuple[str, int]]) -> tuple[tuple[str, tuple[int, .
 
 def _some(random: Random) -> tuple[str, ...]:
     return tuple(random.sample(("x", "y", "z"), random.randint(1, 3)))
-
-
-def of_two_counts(topics: int, *, is_balanced: bool) -> DriftRow:
-    """The verdict on topics of which rounds have seen one partition and two, and members claim two."""
-    names = tuple(f"t{number}" for number in range(topics))
-
-    def member(name: str, parts: Parts) -> Member:
-        claims = write_sticky(tuple((topic, tuple(of)) for topic, of in parts.items()), 3)
-        return make_member(name, names, parts, user_data=claims)
-
-    a, b = ((0,), (1,)) if is_balanced else ((0, 1), ())
-    life = Life()
-    seen_for_long(life, *((name, 1) for name in names))
-    life.take(
-        make_observation(1995, *(make_topic(name, 2) for name in names)),
-        make_record(
-            2000,
-            [member("a", dict.fromkeys(names, a)), member("b", dict.fromkeys(names, b) if b else {})],
-            protocol="sticky",
-            generation=4,
-        ),
-        make_observation(2010, *(make_topic(name, 2) for name in names)),
-    )
-    return verdict_of(life)
-
-
-def test_sixteen_combinations_of_partition_counts_are_tried() -> None:
-    # Two to the power of four, and of five. (The assignment fits none: a has all, and b nothing.)
-    four, five = of_two_counts(4, is_balanced=False), of_two_counts(5, is_balanced=False)
-    assert (four.verdict, four.basis) == ("drifted", "promise")
-    assert (five.verdict, five.basis) == ("drifted", "promise")
-    assert of_two_counts(5, is_balanced=True).verdict == "identical"

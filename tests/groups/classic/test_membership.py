@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from assignors import CustomStrategies, CustomStrategy, Subscription, strategy_named
-from streaming.groups.classic.leader_metadata import WatchedRacks, possible_counts, seen_counts
-from streaming.groups.classic.membership import _cached_subscription, leader_counts, subscription_of
-from streaming.groups.classic.state import ClassicDecision
+from streaming.groups.classic.membership import leader_counts
 from streaming.records import GroupInput
 from tests.groups.build import (
     Life,
@@ -95,16 +90,6 @@ def test_a_topic_of_which_nothing_is_assigned_may_have_no_partition() -> None:
     assert leader_counts(record) == {"x": 4, "y": 0, "not subscribed": 0}
 
 
-def test_members_with_large_subscriptions_are_not_kept_for_the_life_of_the_process() -> None:
-    _cached_subscription.cache_clear()
-    for length, kept in ((100, 1), (1_000_000, 0)):
-        member = make_member("a", ("x",), {}, user_data=bytes(length))
-        assert subscription_of(member) == subscription_of(member)
-        assert subscription_of(member).user_data == bytes(length)
-        assert _cached_subscription.cache_info().currsize == kept
-        _cached_subscription.cache_clear()
-
-
 @pytest.mark.parametrize(
     ("inputs", "verdict", "reason"),
     [
@@ -128,68 +113,3 @@ def test_members_with_large_subscriptions_are_not_kept_for_the_life_of_the_proce
 def test_a_group_without_a_membership_says_what_it_lacks(inputs: list[GroupInput], verdict: str, reason: str) -> None:
     row = Life().take(*inputs).group_health[-1]
     assert (row.verdict, row.verdict_reason, row.drifted_count) == (verdict, reason, 0)
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda racks: racks["t"],
-        lambda racks: racks.get("unknown"),
-        lambda racks: "t" in racks,
-        list,
-        lambda racks: next(iter(racks)),
-        len,
-        bool,
-        lambda racks: list(racks.items()),
-    ],
-)
-def test_a_strategy_that_reads_anything_of_the_racks_has_looked(read: Callable[[WatchedRacks], object]) -> None:
-    racks = WatchedRacks({"t": (("r1",), ("r2",))})
-    assert not racks.at
-    read(racks)
-    assert racks.at
-
-
-@pytest.mark.parametrize(
-    ("strategy", "claimed", "shown", "seen", "possible"),
-    [
-        # Leaders assign all that they know.
-        ("range", 6, 4, (2, 4, 6), [4]),
-        # Held back: the leader knew more, at most as many as are claimed. Gone: it knew fewer, and left the ones beyond
-        # them with the member that claims it.
-        ("cooperative-sticky", 6, 4, (2, 4, 6, 8), [4, 2, 6]),
-        ("cooperative-sticky", 4, 4, (2, 4, 6), [4, 2]),
-        ("cooperative-sticky", 3, 4, (2, 4, 6), [4]),
-        ("sticky", 6, 4, (2, 4, 6), [4, 2]),
-        ("sticky", 4, 4, (2, 3, 4, 6), [4, 2, 3]),
-        ("sticky", 3, 4, (2, 3, 4, 6), [4]),
-        # Those that rounds have seen come first.
-        ("cooperative-sticky", 6, 5, (2, 4, 6), [2, 4, 6, 5]),
-        ("sticky", 5, 5, (2, 4, 6), [2, 4, 5]),
-    ],
-)
-def test_the_counts_that_a_leader_may_have_known(
-    strategy: str, claimed: int, shown: int, seen: tuple[int, ...], possible: list[int]
-) -> None:
-    member = Subscription("a", ("t",), owned=(("t", tuple(range(claimed))),))
-    found = possible_counts(strategy_named(strategy), [member], {"t": shown}, {"t": seen})
-    assert [counts["t"] for counts in found] == possible
-
-
-def test_a_custom_strategy_may_have_left_out_partitions_and_no_count_is_tried_twice() -> None:
-    member = Subscription("a", ("t",))
-    mine = CustomStrategies((CustomStrategy("mine", f"{__name__}:nobody_calls_it"),)).named("mine")
-    assert mine is not None
-    found = possible_counts(mine, [member], {"t": 4}, {"t": (2, 4, 6)})
-    assert list(found) == [{"t": 4}, {"t": 6}]
-
-
-@pytest.mark.parametrize(("since", "complete"), [(1_400, True), (1_401, False)])
-def test_counts_are_complete_where_rounds_have_shown_them_since_the_beginning_of_the_grace_period(
-    since: int, complete: bool
-) -> None:
-    # 600 s before the decision at 2000.
-    life = Life.after(make_observation(since, make_topic("x", 3)), make_observation(1_990, make_topic("x", 3)))
-    assert life.state is not None
-    decision = ClassicDecision(make_record(2_000, even("x", 3, "a")), "rebalance", 1)
-    assert seen_counts(life.state, decision, life.config)["x"].complete == complete

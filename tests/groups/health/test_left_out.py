@@ -234,19 +234,8 @@ def test_a_topic_of_a_regular_expression_that_the_target_has_and_no_round_shows_
         assert detail(life) == f"subscribed, but not visible: {names}"
 
 
-def test_a_topic_that_the_filters_leave_out_is_not_missed() -> None:
-    life = Life(GroupConfig("test", watches_topic=lambda topic: topic != "lost"))
-    life.take(*read([member_of(["lost", "orders"]), *FIRST[1:]]), shows(20, orders=4), shows(2_000, orders=4))
-    assert found(life) == []
-
-
 def test_thousands_of_topics_that_do_not_exist_do_not_make_the_state_larger_without_end() -> None:
     topics = [f"t{number}" for number in range(5_000)]
     life = assigned(shows(20, orders=4), shows(30, orders=4), log=[member_of(topics), *FIRST[1:]])
     assert detail(life) == "subscribed, but not visible: t0, t1, t10 and 97 more"
     assert len(life.state.findings) <= 101
-
-
-def test_topics_that_the_target_has_whole_cost_no_memory() -> None:
-    life = assigned(shows(20, orders=4), shows(30, orders=4))
-    assert life.state.findings == {}

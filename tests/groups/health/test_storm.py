@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import accumulate
 
 import msgspec
 import pytest
@@ -34,37 +34,51 @@ def since(known: Rebalances, now: int) -> int | None:
     return None if found is None else found.since - START
 
 
-def test_a_burst_after_quiet_days_is_a_storm_since_its_first_rebalance_until_it_is_over() -> None:
-    known = group(0, DAY, *every(MINUTE, 2 * DAY, 2 * DAY + LEAST * MINUTE))
+def test_a_storm_says_how_many_rebalances_there_were_and_how_many_are_usual() -> None:
+    known = group(0, DAY, *BURST)
     found = storm(known, START + 2 * DAY + LEAST * MINUTE)
-    assert (found.name, found.since - START) == ("rebalance_storm", 2 * DAY)
     # One two days before and one a day before, by their weights of a quarter and a half.
     assert found.detail == "6 rebalances in the last 10 minutes; usually about 0.7 a day"
-    assert since(known, 2 * DAY + WINDOW_MS) is None
 
 
-def test_one_rebalance_less_is_no_storm() -> None:
-    known = group(0, DAY, *every(MINUTE, 2 * DAY, 2 * DAY + (LEAST - 1) * MINUTE))
-    assert since(known, 2 * DAY + LEAST * MINUTE) is None
+BURST = every(MINUTE, 2 * DAY, 2 * DAY + LEAST * MINUTE)
+LAST = BURST[-1]
+
+# Times of rebalances, the time of a round, and since when it is a storm; times are in ms after the start.
+STORMS: dict[str, tuple[list[int], int, int | None]] = {
+    "a burst after quiet days is one since its first rebalance": ([0, DAY, *BURST], LAST, 2 * DAY),
+    "until it is over": ([0, DAY, *BURST], 2 * DAY + WINDOW_MS, None),
+    "one rebalance less is none": ([0, DAY, *BURST[:-1]], LAST, None),
+    "what a group does in its first hour is none": (every(10_000, 0, HOUR), HOUR, None),
+    "a storm of a week does not become what is usual": (
+        [0, HOUR, DAY, *every(MINUTE, 2 * DAY, 9 * DAY)],
+        9 * DAY,
+        2 * DAY,
+    ),
+    "a group that always rebalances every minute has none": (every(MINUTE, 0, 2 * DAY), 2 * DAY - MINUTE, None),
+    "a clock that goes back makes none": ([0, DAY, *(2 * DAY - n * HOUR for n in range(LEAST - 1))], 2 * DAY, None),
+    "and loses none": ([0, DAY, *(2 * DAY - n for n in range(LEAST))], 2 * DAY, 2 * DAY),
+    "records with a time in the future are none today": (
+        [0, DAY, *(400 * DAY + n for n in range(LEAST))],
+        30 * DAY,
+        None,
+    ),
+    "a time before all times does not make a group old": ([-START - 1, *range(LEAST)], LEAST, None),
+    "a clock that is behind by the span does not end one": ([0, DAY, *BURST, LAST - WINDOW_MS], LAST, 2 * DAY),
+    "one that is behind by more does": ([0, DAY, *BURST, LAST - WINDOW_MS - 1], LAST, None),
+    "a group is old enough after an hour": ([0, *every(MINUTE, HOUR, HOUR + LEAST * MINUTE)], HOUR, HOUR),
+    "whenever its first hour began": (
+        [-START, *(at - START for at in every(MINUTE, HOUR, HOUR + LEAST * MINUTE))],
+        HOUR - START,
+        HOUR - START,
+    ),
+}
 
 
-def test_a_group_that_always_rebalances_every_minute_has_no_storm() -> None:
-    known = Rebalances()
-    for time in every(MINUTE, 0, 2 * DAY):
-        note(known, START + time)
-        assert since(known, time) is None
-
-
-def test_what_a_group_does_in_its_first_hour_is_no_storm() -> None:
-    known = group(*every(10_000, 0, HOUR))
-    assert since(known, HOUR) is None
-
-
-def test_a_storm_of_a_week_does_not_become_what_is_usual() -> None:
-    known = group(0, HOUR, DAY)
-    for time in every(MINUTE, 2 * DAY, 9 * DAY):
-        note(known, START + time)
-    assert since(known, 9 * DAY) == 2 * DAY
+@pytest.mark.parametrize("case", STORMS)
+def test_a_storm_is_far_more_rebalances_than_an_old_group_is_used_to(case: str) -> None:
+    times, now, begun = STORMS[case]
+    assert since(group(*times), now) == begun
 
 
 def test_after_a_storm_the_past_is_what_it_was_before() -> None:
@@ -81,24 +95,6 @@ def test_after_a_storm_the_past_is_what_it_was_before() -> None:
     assert 20 < float(found.detail.split()[-3]) < 28
 
 
-def test_a_clock_that_goes_back_makes_no_storm_and_loses_none() -> None:
-    known = group(0, DAY, *(2 * DAY - number * HOUR for number in range(LEAST - 1)))
-    assert since(known, 2 * DAY) is None
-    assert group(0, DAY, *(2 * DAY - number for number in range(LEAST))).storm_since == START + 2 * DAY
-
-
-def test_records_with_a_time_in_the_future_are_no_storm_today() -> None:
-    known = group(0, DAY, *(400 * DAY + number for number in range(LEAST)))
-    assert since(known, 30 * DAY) is None
-
-
-def test_a_time_before_all_times_does_not_make_a_group_old() -> None:
-    known = Rebalances()
-    for time in (-1, *(START + number for number in range(LEAST))):
-        note(known, time)
-    assert storm(known, START + LEAST) is None
-
-
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50), st.integers(-(2**63), 2**63 - 1))
 def test_any_times_pass(times: list[int], now: int) -> None:
     known = Rebalances()
@@ -113,20 +109,13 @@ TIMES = st.lists(st.sampled_from([1, 1_000, MINUTE, HOUR, DAY]), min_size=1, max
 
 @given(TIMES)
 def test_the_state_stays_small_and_survives_packing(steps: list[int]) -> None:
-    known, clock = Rebalances(), count()
-    at = START
-    for step in steps:
-        at += step
-        note(known, at)
-        if next(clock) % 7 == 0:
+    known = Rebalances()
+    for number, at in enumerate(accumulate(steps)):
+        note(known, START + at)
+        if number % 7 == 0:
             known = msgspec.msgpack.decode(msgspec.msgpack.encode(known), type=Rebalances)
     assert len(msgspec.msgpack.encode(known)) < 700
-    plain = Rebalances()
-    at = START
-    for step in steps:
-        at += step
-        note(plain, at)
-    assert plain == known
+    assert known == group(*accumulate(steps))
 
 
 def test_a_storm_counts_up_to_64_rebalances_and_says_where_there_may_be_more() -> None:
@@ -135,22 +124,6 @@ def test_a_storm_counts_up_to_64_rebalances_and_says_where_there_may_be_more() -
         found = storm(known, START + 2 * DAY + number * 1_000)
         assert found.detail.startswith(begins)
         assert found.since - START == 2 * DAY
-
-
-def test_a_clock_that_is_behind_by_more_than_the_span_ends_a_storm_and_one_that_is_behind_by_the_span_does_not() -> (
-    None
-):
-    burst = every(MINUTE, 2 * DAY, 2 * DAY + LEAST * MINUTE)
-    assert since(group(0, DAY, *burst, burst[-1] - WINDOW_MS), burst[-1]) == 2 * DAY
-    assert since(group(0, DAY, *burst, burst[-1] - WINDOW_MS - 1), burst[-1]) is None
-
-
-def test_a_group_is_old_enough_for_a_storm_after_an_hour_whenever_its_first_hour_began() -> None:
-    for begin in (0, START):
-        known = Rebalances()
-        for time in (0, *every(MINUTE, HOUR, HOUR + LEAST * MINUTE)):
-            note(known, begin + time)
-        assert known.storm_since == begin + HOUR
 
 
 @pytest.mark.parametrize(("past", "is_storm"), [(240, True), (260, False)])

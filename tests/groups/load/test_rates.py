@@ -9,8 +9,6 @@ import msgspec
 import pytest
 
 from streaming.groups.context import GroupConfig
-from streaming.groups.lag.state import PartitionState
-from streaming.groups.load.rates import is_doubtful
 from streaming.groups.rows import GroupHealthRow, LagRow
 from streaming.records import Compacted
 from tests.groups.build import (
@@ -324,21 +322,6 @@ def test_commits_of_partitions_that_cannot_exist_change_no_rate_of_another(parti
     assert health(life).consumed_per_second == 3.0
 
 
-def test_a_commit_that_comes_again_after_it_was_deleted_has_no_rate_in_that_window() -> None:
-    life = lived(120, lambda s: 1_000 + 5 * s, lambda _: 500)
-    life.take(make_commit(1_500, None, topic="x", time=START + 150 * SECOND))
-    life.take(round_at(180, make_topic("x", 1, end=1_900)))
-    lived(660, lambda s: 1_000 + 5 * s, lambda _: 900, life=life, since=240)
-    row = life.rows.lag[-1]
-    assert (row.produced_per_second, row.consumed_per_second) == (5.0, None)
-
-
-def test_a_topic_that_was_created_again_does_not_keep_the_rates_of_the_other() -> None:
-    life = lived(660, lambda s: 1_000 + 5 * s, lambda _: 500, topic_id="A" * 22)
-    life.take(round_at(720, make_topic("x", 1, end=3, topic_id="B" * 22)))
-    assert life.rows.lag[-1].produced_per_second is None
-
-
 def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
     def both(second: int, **of_x: Any) -> list[Any]:
         y = make_topic("y", 1, end=2 * second, topic_id="Y" * 22)
@@ -350,9 +333,3 @@ def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
     assert health(life).produced_per_second == 7.0
     life.take(round_at(720, *both(720, end=3, topic_id="B" * 22)))
     assert (health(life).round_time, health(life).produced_per_second) == (START + 720 * SECOND, 2.0)
-
-
-def test_a_partition_whose_first_records_were_deleted_unread_is_in_doubt_though_it_committed_nothing_but_zero() -> None:
-    assert is_doubtful(PartitionState(committed=0, start=10), 20) == (False, True)
-    assert is_doubtful(PartitionState(committed=0, start=1), 20) == (False, False)  # a transaction's marker, perhaps
-    assert is_doubtful(PartitionState(committed=-1, start=10), 20) == (False, False)

@@ -140,16 +140,6 @@ def test_a_static_member_that_comes_back_twice_between_two_rounds_is_shown_once(
     assert [(row.member_id, row.ended) for row in life.rows.members[-1:]] == [("a3", True)]
 
 
-def test_a_static_member_that_returns_gets_rows_whichever_of_the_members_it_is() -> None:
-    life = Life.after(
-        *read([metadata("a", "i"), metadata("b", "j"), epoch(1), target("a", 0, 1), target("b", 2, 3), stands(1)]),
-        observation(20),
-    )
-    back = [*gone("b"), metadata("b2", "j"), target("b2", 2, 3)]
-    rows = life.take(*read(back, 30), observation(40)).members
-    assert [(row.member_id, row.group_instance_id, row.ended) for row in rows] == [("b", "j", True), ("b2", "j", False)]
-
-
 NO_TARGET = "no target assignment of the group has been read yet"
 
 

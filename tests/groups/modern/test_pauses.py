@@ -192,31 +192,3 @@ def test_share_and_streams_groups_have_no_cost(group_type: str) -> None:
 def test_times_are_those_of_the_records() -> None:
     # The other tests count offsets as seconds; this one verifies that an offset is a second.
     assert [item.record_time for item in read(FIRST)][:2] == [START + 10 * SECOND, START + 11 * SECOND]  # type: ignore[union-attr]
-
-
-def test_partitions_of_topics_that_are_gone_are_forgotten_with_the_next_target() -> None:
-    # Each day a topic is created, and the one before is deleted: what a gave up of it is nobody's next.
-    life = Life()
-    for day in range(1, 21):
-        named = f"id-of-day-{day}"
-        at = 10 * day
-        record = {"record_time": START + at * SECOND, "group_type": "consumer", "log_partition": LOG_PARTITION}
-        partitions = ((named, (0, 1)),)
-        if day == 1:
-            life.take(*read([metadata("a")], 1))
-        life.take(
-            GroupEpoch(record=at + 1, **record, epoch=day),
-            TargetAssignment(record=at + 2, **record, member_id="a", partitions=partitions),
-            TargetEpoch(record=at + 3, **record, epoch=day),
-            CurrentAssignment(
-                record=at + 4,
-                **record,
-                member_id="a",
-                epoch=day,
-                previous_epoch=day - 1,
-                state=0,
-                partitions=partitions,
-            ),
-            observation(at + 5),
-        )
-    assert set(life.state.modern.cost.free) <= {"id-of-day-19"}

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import get_args
-
-import msgspec
 import pytest
 from hypothesis import given, settings
 
@@ -14,7 +10,6 @@ from streaming.groups.modern.group import (
     ModernDecision,
     ModernGroup,
     asked_assignors,
-    behind,
     state_of,
     subscribed,
 )
@@ -38,8 +33,6 @@ from tests.examples import examples
 from tests.groups.build import GROUP
 from tests.groups.coordinator import Coordinator, Owned, Told, Written, lives
 from tests.groups.modern_log import TOPIC_ID, epoch, owns, stands, target
-from tests.offsets_log.mutated import mutated_records
-from tests.offsets_log.real_records import REAL
 from tests.offsets_log.written import (
     member_metadata,
     other_key,
@@ -203,40 +196,6 @@ def test_a_decision_is_told_with_what_a_regular_expression_stood_for_then() -> N
     assert isinstance(first, ModernDecision)
     assert isinstance(second, ModernDecision)
     assert (first.topics_of("a"), second.topics_of("a")) == (None, ("orders", "t"))
-
-
-def test_members_that_share_a_regular_expression_share_its_topics_in_what_is_kept() -> None:
-    topics = [f"topic-number-{number}" for number in range(500)]
-
-    def kept(members: int) -> int:
-        names = [f"m{number}" for number in range(members)]
-        log = [
-            *(metadata(name, regex="t.*") for name in names),
-            *[(other_key(16, GROUP, "t.*"), regular_expression(topics, 1, 2))],
-        ]
-        _, said = lived(*log, epoch(1), *(target(name) for name in names), stands(1))
-        assert isinstance(said[-1], ModernDecision)
-        assert {said[-1].topics_of(name) for name in names} == {("t", *sorted(topics))}
-        return len(msgspec.msgpack.encode(said[-1]))
-
-    assert kept(40) - kept(20) < 20 * 200
-
-
-def test_damaged_and_shuffled_records_are_taken_as_they_come_and_the_state_stays_one_that_packs() -> None:
-    group: ModernGroup | None = None
-    kinds: Counter[str] = Counter()
-    for offset, (key_bytes, value) in enumerate(mutated_records(REAL, 20_000, 7)):
-        key = decode_key(key_bytes)
-        if isinstance(key, OtherKey):
-            item = decode_modern(offset, offset, key, value)
-            kinds[type(item).__name__] += 1
-            if not isinstance(item, Rejected | UnknownVersion):
-                group, _ = replay(group, item)
-                if group is not None and offset % 50 == 0:
-                    behind(group)
-                    packed = msgspec.msgpack.encode(group)
-                    assert msgspec.msgpack.decode(packed, type=ModernGroup) == group
-    assert kinds.keys() >= {kind.__name__ for kind in get_args(ModernInput)} | {"Rejected", "UnknownVersion"}
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -89,71 +89,80 @@ def idle(world: World) -> None:
     world.clients[C].held[TOPIC] = set()
 
 
-AFTER: dict[Callable[[World], None], tuple[str, int]] = {
-    cut_off: ("member_lists_differ", 5),
-    mix: ("mixed_strategies", 5),
-    subscribe_to_more: ("subscriptions_differ", 5),
-    filter_messages: ("subscriptions_differ", 5),
-    broadcast: ("subscriptions_differ", 5),
-    freeze: ("not_answering", 15),
-    silence_a_broker: ("broker_not_answering", 15),
-    hide_a_broker: ("route_differs", 40),
-    hold_twice: ("doubly_held", 60),
-    hold_by_nobody: ("held_by_nobody", 60),
-    unlock: ("orderly_not_locked", 60),
-    idle: ("idle_members", 60),
-    start_twice: ("duplicate_client_id", 150),
-}
-
-
-@pytest.mark.parametrize("fault", AFTER, ids=lambda fault: fault.__name__)
-def test_a_finding_is_shown_after_its_time_and_gone_at_the_first_round_without_it(
-    fault: Callable[[World], None],
-) -> None:
-    finding, seconds = AFTER[fault]
-    world = three()
-    healthy = three()
-    fault(world)
-    assert shown_after(world, finding, 2 * seconds) == seconds
-    world.clients, world.lists, world.routes, world.addresses = (
-        healthy.clients,
-        healthy.lists,
-        healthy.routes,
-        healthy.addresses,
-    )
-    world.round()
-    assert finding not in world.findings
-
-
-def test_the_details_say_who_and_what() -> None:
-    said = {}
-    for fault, (finding, seconds) in AFTER.items():
-        world = three()
-        fault(world)
-        shown_after(world, finding, seconds)
-        said[fault.__name__] = text(world, finding)
-    assert said == {
-        "cut_off": f"clients that ask there leave members out: {C} is not on the list of broker-b",
-        "mix": f"members run different strategies: AVG ({A}, {B}), AVG_BY_CIRCLE ({C})",
-        "subscribe_to_more": "members of one group must subscribe alike: payments (1 of 3)",
-        "filter_messages": "members of one group must subscribe alike: orders by different filters",
-        "broadcast": "members of one group must subscribe alike: CLUSTERING and BROADCASTING",
-        "freeze": f"members that brokers list do not answer; nobody else takes their queues: {C} (2 queues)",
-        "silence_a_broker": (
-            "brokers do not report the group's members: broker-b (no answer). The lag of their queues is not known"
-        ),
-        "hide_a_broker": "name servers report different queues: n2 lacks brokers broker-b of orders",
-        "hold_twice": (f"queues that two members hold, which consume the same messages: orders@broker-b 3 by {A}, {C}"),
-        "hold_by_nobody": "queues that no member holds: orders@broker-b 3 (0 unread)",
-        "unlock": (
-            f"orderly members hold queues without the broker's lock, so they consume nothing: orders@broker-b 3 ({C})"
-        ),
-        "idle": f"1 of 3 members hold no queue: {C}",
-        "start_twice": (
+# Seconds after which a finding is shown, its name, and what it says.
+SHOWN: dict[Callable[[World], None], tuple[int, str, str]] = {
+    cut_off: (
+        5,
+        "member_lists_differ",
+        f"clients that ask there leave members out: {C} is not on the list of broker-b",
+    ),
+    mix: (5, "mixed_strategies", f"members run different strategies: AVG ({A}, {B}), AVG_BY_CIRCLE ({C})"),
+    subscribe_to_more: (
+        5,
+        "subscriptions_differ",
+        "members of one group must subscribe alike: payments (1 of 3)",
+    ),
+    filter_messages: (
+        5,
+        "subscriptions_differ",
+        "members of one group must subscribe alike: orders by different filters",
+    ),
+    broadcast: (
+        5,
+        "subscriptions_differ",
+        "members of one group must subscribe alike: CLUSTERING and BROADCASTING",
+    ),
+    freeze: (
+        15,
+        "not_answering",
+        f"members that brokers list do not answer; nobody else takes their queues: {C} (2 queues)",
+    ),
+    silence_a_broker: (
+        15,
+        "broker_not_answering",
+        "brokers do not report the group's members: broker-b (no answer). The lag of their queues is not known",
+    ),
+    hide_a_broker: (
+        40,
+        "route_differs",
+        "name servers report different queues: n2 lacks brokers broker-b of orders",
+    ),
+    hold_twice: (
+        60,
+        "doubly_held",
+        f"queues that two members hold, which consume the same messages: orders@broker-b 3 by {A}, {C}",
+    ),
+    hold_by_nobody: (60, "held_by_nobody", "queues that no member holds: orders@broker-b 3 (0 unread)"),
+    unlock: (
+        60,
+        "orderly_not_locked",
+        f"orderly members hold queues without the broker's lock, so they consume nothing: orders@broker-b 3 ({C})",
+    ),
+    idle: (60, "idle_members", f"1 of 3 members hold no queue: {C}"),
+    start_twice: (
+        150,
+        "duplicate_client_id",
+        (
             "brokers list a client id twice, and nobody takes the share of the second entry: "
             f"{C} (10.0.0.3:1, 10.0.0.3:2) on broker-b"
         ),
-    }
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", SHOWN, ids=lambda fault: fault.__name__)
+def test_a_finding_says_who_and_what_after_its_time_and_is_gone_at_the_first_round_without_it(
+    fault: Callable[[World], None],
+) -> None:
+    seconds, finding, detail = SHOWN[fault]
+    world, healthy = three(), three()
+    fault(world)
+    assert shown_after(world, finding, 2 * seconds) == seconds
+    assert text(world, finding) == detail
+    for name in ("clients", "lists", "routes", "addresses"):
+        setattr(world, name, getattr(healthy, name))
+    world.round()
+    assert finding not in world.findings
 
 
 @pytest.mark.parametrize(("calm_from", "seconds"), [(10, 60), (11, 61), (20, 70), (100, 150), (130, 150)])

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.groups import decode_state, encode_state
 from streaming.records import GroupObservation, Member, Seen, SeenClassic, SeenCommits, SeenModern
 from tests.groups.build import (
     SECOND,
@@ -246,12 +245,6 @@ def test_the_rows_do_not_depend_on_how_the_looks_were_cut(at: int) -> None:
     cut.take(*looks[at:])
     assert cut.rows == whole.rows
     assert cut.state == whole.state is None
-
-
-def test_a_state_with_looks_is_packed_and_unpacked() -> None:
-    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
-    assert decode_state(*encode_state(life.state)) == life.state
-    assert life.state.source == "admin"
 
 
 def test_a_group_whose_log_is_no_longer_read_begins_again() -> None:

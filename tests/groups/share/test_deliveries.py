@@ -77,25 +77,160 @@ def test_lag_is_what_is_behind_the_start_offset_and_not_done() -> None:
     assert (health.lag_total, health.group_type, health.lag_unknown) == (13, "share", 0)
 
 
-def test_where_coordinators_tell_lag_the_rest_is_unknown() -> None:
-    row = newest(Life.after(see(10, start_and_lag(4, 9), 20)))
-    assert (row.committed_offset, row.lag, row.reason) == (4, 9, None)
-    assert {row.done_records, row.archived_records, row.released_records, row.delivery_count_max} == {None}
-    assert {row.given_up_records, row.rejected_records} == {None}
+Step = tuple[list[GroupInput], dict[str, Any], dict[str, str]]
+"""Inputs, then columns of the newest row of `lag`, and the findings with their details."""
+
+UNTOLD = ("done_records", "archived_records", "released_records", "delivery_count_max")
+NOT_TOLD = {"lag": None, "reason": "deliveries_not_told"}
+LETTERS = {"dead_letters": "letters"}
+GIVEN_UP = "archived after 5 deliveries"
+COMES_BACK = "records come back and are delivered again, and nothing moves: x 0 (3 of at most 5 deliveries)"
+STANDS = "the oldest record that is not done stands longer than 5 deliveries of 30 s take: x 0"
+
+STEPS: dict[str, list[Step]] = {
+    "where coordinators tell lag the rest is unknown": [
+        (
+            [see(10, start_and_lag(4, 9), 20)],
+            {"committed_offset": 4, "lag": 9, "reason": None, "given_up_records": None, "rejected_records": None}
+            | dict.fromkeys(UNTOLD),
+            {},
+        )
+    ],
+    "a round that could ask nobody says that lag is unknown": [
+        ([see(10, kept(4), 20), see(20, None, 25)], NOT_TOLD | {"lag_status": "unknown"}, {}),
+        ([see(30, kept(25), 25)], {"lag": 0, "lag_status": "ok"}, {}),
+    ],
+    "a partition that its coordinator could not tell is unknown and not gone": [
+        (
+            [see(10, start_and_lag(4, 9), 20), see(20, start_and_lag(START_NOT_TOLD, -1), 20)],
+            NOT_TOLD | {"ended": False, "committed_offset": 4},
+            {},
+        )
+    ],
+    **{
+        f"the kept start offset follows what was done, at the same position: {start}": [
+            ([see(10, kept(4, 3), 20), see(20, kept(start), 20)], {"rewound_by": 0}, {})
+        ]
+        for start in (7, 9)
+    },
+    "somebody has reset the group": [
+        (
+            [see(10, kept(4, 3), 20), see(20, kept(3), 20)],
+            {"rewound_by": 4},
+            {"rewound": "committed offsets went back: x 0 is 4 below where it was"},
+        )
+    ],
+    "a round that only coordinators tell is no step back": [
+        ([see(10, kept(4, 9), 20)], {"rewound_by": 0, "lag": 7}, {}),
+        ([see(20, start_and_lag(4, 7), 20)], {"rewound_by": 0, "lag": 7}, {}),
+        ([see(30, kept(4, 10), 20)], {"rewound_by": 0, "lag": 6}, {}),
+    ],
+    "what was done below the log start is not lost": [
+        (
+            [see(10, kept(4, 6), 20), *(see(at, kept(4, 6), 20, log_start=10) for at in (20, 30))],
+            {"lost_records": 0},
+            {},
+        ),
+        (
+            [see(at, kept(4, 6), 20, log_start=15) for at in (40, 50)],
+            {"lost_records": 5, "lag": 5},
+            {"data_lost": "deleted before the group committed past it: x 0 (5 offsets)"},
+        ),
+    ],
+    "a state that is deleted is reported": [
+        (
+            [see(10, kept(4), 20), see(20, None, 20, shares=SeenShares(STATE_LOG, 1, {}))],
+            {"ended": True, "offset_deleted": True},
+            {"offset_deleted": "committed offsets were deleted or expired: x (1 partition)"},
+        )
+    ],
+    "records that are given up are counted once": [
+        ([see(10, kept(4, archivals=((1, 2),)), 20)], {"given_up_records": 0, "rejected_records": 2}, {}),
+        (
+            [see(at, kept(4, archivals=((1, 2), (5, 3))), 20) for at in (20, 30)],
+            {"given_up_records": 3, "rejected_records": 0},
+            {"records_given_up": f"{GIVEN_UP}: x 0 (3 records)"},
+        ),
+        (
+            [see(40, kept(4, archivals=((1, 3), (5, 4))), 20)],
+            {"given_up_records": 1, "rejected_records": 1},
+            {"records_given_up": f"{GIVEN_UP}: x 0 (4 records)"},
+        ),
+    ],
+    "they are shown for ten minutes with the topic that got them": [
+        (
+            [see(at, kept(4, archivals=((5, 1),)), 20, settings=LETTERS)],
+            {},
+            {"records_given_up": f"{GIVEN_UP}, and written to letters: x 0 (1 record)"}
+            | ({"stuck_deliveries": f"{STANDS} (at offset 4 for 590 s)"} if at > 10 else {}),
+        )
+        for at in (10, 600)
+    ]
+    + [([see(611, kept(20, archivals=((5, 1),)), 20, settings=LETTERS)], {}, {})],
+    "without a known limit nobody says that records were given up": [
+        (
+            [see(10, kept(4, archivals=((5, 1),)), 20, settings={"limit": None, "lock_ms": None})],
+            {"given_up_records": 0, "rejected_records": 1},
+            {},
+        )
+    ],
+    "a record that comes back again and again while nothing moves is reported": [
+        ([see(10 * n, kept(4, released=1, deliveries=n, first=4), 20) for n in (1, 2)], {}, {}),
+        ([see(30, kept(4, released=1, deliveries=3, first=4), 20)], {}, {"redelivering": COMES_BACK}),
+        ([see(40, kept(5, released=1, deliveries=3, first=5), 20)], {}, {}),
+    ],
+    "the oldest record stands longer than all its deliveries could take": [
+        ([see(at, kept(4), 20) for at in range(10, 191, 10)], {}, {}),
+        ([see(200, kept(4), 20)], {}, {"stuck_deliveries": f"{STANDS} (at offset 4 for 190 s)"}),
+        ([see(210, kept(5), 20)], {}, {}),
+    ],
+    "what waits for the end of a transaction is not stuck": [
+        (
+            [
+                msgspec.structs.replace(
+                    see(at, kept(4), 20),
+                    topics=(make_topic("x", 1, end=20, last_stable_offsets=packed([4])),),
+                )
+                for at in range(10, 400, 10)
+            ],
+            {},
+            {},
+        )
+    ],
+    "a single offset that was never delivered may be a marker": [
+        ([see(at, kept(19), 20) for at in range(10, 400, 10)], {}, {}),
+    ],
+    "and one that was delivered is a record": [
+        (
+            [see(at, kept(19, released=1, deliveries=1), 20) for at in range(10, 400, 10)],
+            {},
+            {"stuck_deliveries": f"{STANDS} (at offset 19 for 380 s)"},
+        ),
+    ],
+    "a group that commits is no share group any more": [
+        (
+            [see(10, kept(4, 3), 20), make_commit(15, 12, topic="x"), make_observation(20, make_topic("x", 1, end=20))],
+            {"committed_offset": 12, "lag": 8, "done_records": None, "reason": None},
+            {},
+        )
+    ],
+    "a group that shares has none of the offsets that its namesake has committed": [
+        (
+            [make_commit(5, 12, topic="x"), make_observation(10, make_topic("x", 1, end=20)), see(20, kept(4, 3), 20)],
+            {"committed_offset": 4, "lag": 13, "rewound_by": 0, "lag_status": "ok"},
+            {},
+        )
+    ],
+}
 
 
-def test_a_round_that_could_ask_nobody_says_that_lag_is_unknown() -> None:
-    life = Life.after(see(10, kept(4), 20), see(20, None, 25))
-    assert (newest(life).lag, newest(life).reason, newest(life).lag_status) == (None, "deliveries_not_told", "unknown")
-    life.take(see(30, kept(25), 25))
-    assert (newest(life).lag, newest(life).lag_status) == (0, "ok")
-
-
-def test_a_partition_that_its_coordinator_could_not_tell_is_unknown_and_not_gone() -> None:
-    life = Life.after(see(10, start_and_lag(4, 9), 20), see(20, start_and_lag(START_NOT_TOLD, -1), 20))
-    row = newest(life)
-    assert (row.ended, row.committed_offset, row.lag, row.reason) == (False, 4, None, "deliveries_not_told")
-    assert findings(life) == {}
+@pytest.mark.parametrize("case", STEPS)
+def test_rows_and_findings_follow_from_what_is_delivered_and_done(case: str) -> None:
+    life = Life()
+    for inputs, columns, details in STEPS[case]:
+        life.take(*inputs)
+        assert {name: getattr(newest(life), name) for name in columns} == columns
+        assert findings(life) == details
 
 
 def test_a_partition_that_nothing_was_delivered_of_has_no_lag_and_no_row() -> None:
@@ -135,102 +270,14 @@ def test_where_nothing_can_be_done_behind_the_start_both_bounds_are_known() -> N
     assert row.oldest_unread_time_max == START + 20 * SECOND + SECOND // 2
 
 
-@pytest.mark.parametrize(
-    ("after", "rewound"),
-    [
-        (kept(7), 0),  # the kept start offset follows what was done: the same position
-        (kept(9), 0),
-        (kept(3), 4),  # somebody has reset the group
-    ],
-)
-def test_a_group_goes_back_only_where_its_position_does(after: SharePartition, rewound: int) -> None:
-    life = Life.after(see(10, kept(4, 3), 20), see(20, after, 20))
-    assert newest(life).rewound_by == rewound
-    assert ("rewound" in findings(life)) == (rewound > 0)
-
-
-def test_a_round_that_only_coordinators_tell_is_no_step_back() -> None:
-    life = Life.after(see(10, kept(4, 9), 20), see(20, start_and_lag(4, 7), 20), see(30, kept(4, 10), 20))
-    assert [row.rewound_by for row in life.rows.lag] == [0, 0, 0]
-    assert [row.lag for row in life.rows.lag] == [7, 7, 6]
-
-
-def test_what_was_done_below_the_log_start_is_not_lost() -> None:
-    life = Life.after(
-        see(10, kept(4, 6), 20), see(20, kept(4, 6), 20, log_start=10), see(30, kept(4, 6), 20, log_start=10)
-    )
-    assert newest(life).lost_records == 0
-    life.take(see(40, kept(4, 6), 20, log_start=15), see(50, kept(4, 6), 20, log_start=15))
-    assert newest(life).lost_records == 5
-    assert newest(life).lag == 5
-
-
-def test_a_state_that_is_deleted_is_reported() -> None:
-    life = Life.after(see(10, kept(4), 20), see(20, None, 20, shares=SeenShares(STATE_LOG, 1, {})))
-    assert (newest(life).ended, newest(life).offset_deleted) == (True, True)
-    assert findings(life) == {"offset_deleted": "committed offsets were deleted or expired: x (1 partition)"}
-
-
 def test_the_rate_is_that_of_records_that_get_done_in_any_order() -> None:
     life = Life.after(*(see(10 * at, kept(0, 5 * at), 1_000) for at in range(1, 63)))
     assert life.rows.group_health[-1].consumed_per_second == 0.5
 
 
-def test_records_that_are_given_up_are_counted_once() -> None:
-    life = Life.after(
-        see(10, kept(4, archivals=((1, 2),)), 20),
-        see(20, kept(4, archivals=((1, 2), (5, 3))), 20),
-        see(30, kept(4, archivals=((1, 2), (5, 3))), 20),
-        see(40, kept(4, archivals=((1, 3), (5, 4))), 20),
-    )
-    assert [(row.given_up_records, row.rejected_records) for row in life.rows.lag] == [(0, 2), (3, 0), (1, 1)]
-    assert findings(life) == {"records_given_up": "archived after 5 deliveries: x 0 (4 records)"}
-
-
 def test_a_probe_that_starts_counts_what_the_one_before_has_not() -> None:
     before, after = see(10, kept(4, archivals=((5, 3),)), 20), see(20, kept(4, archivals=((5, 2),)), 20, since=2)
     assert [row.given_up_records for row in Life.after(before, after).rows.lag] == [3, 2]
-
-
-def test_given_up_records_are_shown_for_ten_minutes_with_the_topic_that_got_them() -> None:
-    letters = {"dead_letters": "letters"}
-    life = Life.after(see(10, kept(4, archivals=((5, 1),)), 20, settings=letters))
-    said = "archived after 5 deliveries, and written to letters: x 0 (1 record)"
-    assert findings(life) == {"records_given_up": said}
-    life.take(see(600, kept(4, archivals=((5, 1),)), 20, settings=letters))
-    assert "records_given_up" in findings(life)
-    life.take(see(611, kept(20, archivals=((5, 1),)), 20, settings=letters))
-    assert findings(life) == {}
-
-
-def test_without_a_known_limit_nobody_says_that_records_were_given_up() -> None:
-    life = Life.after(see(10, kept(4, archivals=((5, 1),)), 20, settings={"limit": None, "lock_ms": None}))
-    assert (newest(life).given_up_records, newest(life).rejected_records, findings(life)) == (0, 1, {})
-
-
-def test_a_record_that_comes_back_again_and_again_while_nothing_moves_is_reported() -> None:
-    life = Life.after(*(see(10 * n, kept(4, released=1, deliveries=n, first=4), 20) for n in (1, 2)))
-    assert findings(life) == {}
-    life.take(see(30, kept(4, released=1, deliveries=3, first=4), 20))
-    assert findings(life) == {
-        "redelivering": "records come back and are delivered again, and nothing moves: x 0 (3 of at most 5 deliveries)"
-    }
-    life.take(see(40, kept(5, released=1, deliveries=3, first=5), 20))
-    assert findings(life) == {}
-
-
-def test_the_oldest_record_stands_longer_than_all_its_deliveries_could_take() -> None:
-    rounds = [see(at, kept(4), 20) for at in range(10, 191, 10)]
-    life = Life.after(*rounds)
-    assert findings(life) == {}
-    life.take(see(200, kept(4), 20))
-    assert findings(life) == {
-        "stuck_deliveries": "the oldest record that is not done stands longer than 5 deliveries of 30 s take: "
-        "x 0 (at offset 4 for 190 s)"
-    }
-    assert life.rows.group_health[-1].findings[0].since == START + 10 * SECOND
-    life.take(see(210, kept(5), 20))
-    assert findings(life) == {}
 
 
 @pytest.mark.parametrize(
@@ -241,33 +288,6 @@ def test_the_oldest_record_stands_longer_than_all_its_deliveries_could_take() ->
 def test_nothing_is_stuck_where_nobody_can_say_so(changes: dict[str, Any]) -> None:
     life = Life.after(*(see(at, kept(4), 20, **changes) for at in range(10, 1_000, 10)))
     assert "stuck_deliveries" not in {found.finding for row in life.rows.group_health for found in row.findings}
-
-
-def test_what_waits_for_the_end_of_a_transaction_is_not_stuck() -> None:
-    topic = make_topic("x", 1, end=20, last_stable_offsets=packed([4]))
-    rounds = [msgspec.structs.replace(see(at, kept(4), 20), topics=(topic,)) for at in range(10, 400, 10)]
-    assert findings(Life.after(*rounds)) == {}
-
-
-def test_a_single_offset_that_was_never_delivered_may_be_a_marker() -> None:
-    life = Life.after(*(see(at, kept(19), 20) for at in range(10, 400, 10)))
-    assert findings(life) == {}
-    again = Life.after(*(see(at, kept(19, released=1, deliveries=1), 20) for at in range(10, 400, 10)))
-    assert list(findings(again)) == ["stuck_deliveries"]
-
-
-def test_a_group_that_commits_is_no_share_group_any_more() -> None:
-    life = Life.after(see(10, kept(4, 3), 20), make_commit(15, 12, topic="x"))
-    life.take(make_observation(20, make_topic("x", 1, end=20)))
-    row = newest(life)
-    assert (row.committed_offset, row.lag, row.done_records, row.reason) == (12, 8, None, None)
-
-
-def test_a_group_that_shares_has_none_of_the_offsets_that_its_namesake_has_committed() -> None:
-    life = Life.after(make_commit(5, 12, topic="x"), make_observation(10, make_topic("x", 1, end=20)))
-    life.take(see(20, kept(4, 3), 20))
-    row = newest(life)
-    assert (row.committed_offset, row.lag, row.rewound_by, row.lag_status) == (4, 13, 0, "ok")
 
 
 def test_rows_do_not_depend_on_how_the_rounds_were_cut() -> None:

@@ -175,50 +175,6 @@ def test_a_decision_above_the_size_has_one_row_with_the_reason() -> None:
     assert joined(GroupConfig("test", what_if_max_size=0)) == []
 
 
-def test_a_claimed_partition_number_that_no_topic_has_is_too_large_and_stops_nothing() -> None:
-    life = Life()
-    mad = [make_member("a", ("t",), {"t": (2**31 - 2,)}), make_member("b", ("t",), {})]
-    rows = life.take(
-        make_record(5, mad), make_observation(10, make_topic("t", 4)), make_observation(1000, make_topic("t", 4))
-    ).what_if
-
-    # The rounds' count determines the partitions to assign.
-    assert [row.verdict for row in life.rows.drift] == ["unverified"]
-    assert told(rows)["range"] == (0, 0.0)
-
-
-def test_of_a_storm_between_two_rounds_only_the_newest_decisions_are_worked_out() -> None:
-    life = Life()
-    for generation in range(1, 21):
-        life.take(make_record(generation, even("t", 6, "a", "b", *"cd"[: generation % 3]), generation=generation))
-    rows = life.take(make_observation(30, make_topic("t", 6))).what_if
-
-    of = [[row for row in rows if row.decision == record] for record in range(1, 21)]
-    assert [len(rows) for rows in of] == [1] * 12 + [4] * 8
-    reason = "more than 8 decisions came between two rounds: only the newest are computed"
-    assert {row.reason for rows in of[:12] for row in rows} == {reason}
-    assert {row.reason for rows in of[12:] for row in rows} == {None}
-
-
-def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
-    life = Life()
-    for generation in range(1, 21):
-        life.take(make_record(generation, even("t", 6, "a", "b"), generation=generation))
-    assert sum(decision.before is not None for decision in life.state.classic.waiting) == 8
-    # A configured strategy needs what they had before the newest.
-    assert life.state.classic.current.before is not None
-
-
-@pytest.mark.parametrize(("size", "kept"), [(12, True), (11, False)])
-def test_a_decision_that_is_too_large_does_not_make_the_state_keep_what_members_had(
-    size: int, kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("streaming.groups.classic.churn._KEPT_MAX", 0)
-    life = Life(GroupConfig("test", what_if_max_size=size))
-    life.take(make_record(5, even("t", 6, "a")), make_record(6, even("t", 6, "a", "b"), generation=2))
-    assert (life.state.classic.waiting[-1].before is not None) == kept
-
-
 def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
     life = Life.after(make_record(5, ()), make_observation(10))
     life.take(make_record(12, [make_member("a")], generation=2, protocol_type="connect", protocol="sessioned"))
@@ -281,27 +237,6 @@ def test_racks_count_where_only_some_members_tell_one() -> None:
     members = [make_member("a", ("t",), {"t": (2, 3)}, rack="x"), make_member("b", ("t",), {"t": (0, 1)})]
     rows = Life().take(make_record(5, members, protocol="house-blend"), make_observation(10, topic)).what_if
     assert told(rows)["range"] == (0, 0.0)
-
-
-def by_name_of_rack(group: Group, racks: PartitionRacks | None) -> Assignment:
-    """To each member the partitions in the rack with its name; all to the first if racks are unknown."""
-    names = [member.member_id for member in group.members]
-    result: dict[str, dict[str, list[int]]] = {name: {"t": []} for name in names}
-    for partition in range(group.partitions_per_topic["t"]):
-        (rack,) = racks["t"][partition] if racks is not None else names[:1]
-        result[rack]["t"].append(partition)
-    return {name: dict(topics) for name, topics in result.items()}
-
-
-def test_a_strategy_of_one_s_own_is_told_with_racks_where_it_gives_something_else_too() -> None:
-    custom = CustomStrategy("mine", f"{__name__}:by_name_of_rack")
-    life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
-    topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
-    members = [make_member("x", ("t",), {"t": (0, 1)}), make_member("y", ("t",), {"t": (2, 3)})]
-    rows = life.take(make_record(5, members, protocol="mine"), make_observation(10, topic)).what_if
-
-    assert life.rows.drift[-1].verdict == "unverified"
-    assert (the_row(rows, "mine").imbalance, the_row(rows, "mine").reason) == (0.0, None)
 
 
 @pytest.mark.parametrize("strategy", ALL)

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.offsets_log import RECORD_TYPES
 from streaming.offsets_log.codec.interpreter import is_flexible, value_layout
 from streaming.offsets_log.codec.layouts import Field, RecordSchema, parse_message, parse_schema
 from streaming.offsets_log.codec.wire import MalformedError, Reader
@@ -20,7 +19,6 @@ from tests.offsets_log.written import compact, uvarint
 
 STREAMING = Path(__file__).parents[3] / "streaming"
 SCHEMAS = sorted((STREAMING / "offsets_log" / "codec" / "schemas").glob("*.json"))
-RECORDS = [file for file in SCHEMAS if file.stem.endswith(("Key", "Value"))]
 MESSAGES = sorted((STREAMING / "probe" / "messages").glob("*.json"))
 
 Fields = list[dict[str, Any]]
@@ -108,27 +106,6 @@ def test_every_file_of_records_and_of_messages_is_in_the_one_form(file: Path) ->
     written = parse_message(file.read_text(encoding="utf-8"))
     assert written.name == file.stem
     assert written.name.lower().endswith(written.type.removeprefix("coordinator-"))
-
-
-def test_every_type_has_a_number_of_its_own_and_a_plain_key() -> None:
-    of_type: dict[str, dict[int, str]] = {"coordinator-key": {}, "coordinator-value": {}}
-    for file in RECORDS:
-        written = parse_message(file.read_text(encoding="utf-8"))
-        of_type[written.type][written.api_key] = written.name
-        assert written.type == "coordinator-value" or (written.valid_versions, written.flexible_versions) == (
-            "0",
-            "none",
-        )
-    keys, values = of_type.values()
-    assert len(keys) + len(values) == len(RECORDS)
-    assert keys == {key_type: f"{schema.name}Key" for key_type, schema in RECORD_TYPES.items()}
-    assert list(RECORD_TYPES) == list(range(24))
-    assert values == {
-        key_type: f"{schema.name}Value" for key_type, schema in RECORD_TYPES.items() if schema.versions is not None
-    }
-    assert {schema.name for schema in RECORD_TYPES.values() if schema.versions is None} == {
-        "StreamsGroupPartitionMetadata"
-    }
 
 
 def test_a_field_that_a_version_lacks_has_its_default_and_is_not_printed() -> None:

@@ -76,12 +76,6 @@ def test_an_assignment_of_zero_bytes_is_an_empty_one() -> None:
     assert decode_assignment(b"") == MemberAssignment(None, (), None)
 
 
-def test_a_newer_subscription_is_read_as_version_3() -> None:
-    data = subscription(3, ["t"], generation=5, rack="r")
-    decoded = decode_subscription(b"\x00\x09" + data[2:] + b"more")
-    assert decoded == MemberSubscription(9, ("t",), None, (), 5, "r")
-
-
 @given(
     st.integers(0, 3),
     st.integers(1, 32_767),
@@ -139,11 +133,6 @@ def test_a_subscription_that_ends_within_a_field_is_refused(size: int) -> None:
 )
 def test_a_broken_subscription_says_what_is_wrong(data: bytes, reason: str) -> None:
     assert decode_subscription(data) == Rejected(reason)
-
-
-def test_topics_without_a_name_and_without_partitions_take_six_bytes_each() -> None:
-    many = [("", [])] * 10
-    assert decode_assignment(assignment(0, many, None)) == MemberAssignment(0, (("", ()),) * 10, None)
 
 
 @pytest.mark.parametrize(("topics", "reads"), [(2, True), (3, False)])

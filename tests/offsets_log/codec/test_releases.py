@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -28,8 +27,7 @@ from streaming.offsets_log import (
     decode_record_value,
     partition_for,
 )
-from streaming.offsets_log.codec import placement
-from streaming.offsets_log.codec.placement import java_hash, jump_hash, xxh64
+from streaming.offsets_log.codec.placement import java_hash, xxh64
 from streaming.offsets_log.codec.record_types import RecordValue
 from streaming.records import MembershipRecord
 from tests.offsets_log.mutated import mutated_records
@@ -311,15 +309,6 @@ def test_the_hash_of_a_long_name_wraps_like_that_of_a_short_one() -> None:
         assert java_hash(name) == by_definition(name)
 
 
-def test_only_names_of_everyday_length_are_remembered() -> None:
-    placement._kept.cache_clear()
-    for n in range(10):
-        assert partition_for(f"{n}".ljust(257, "x"), 50) == partition_for(f"{n}".ljust(257, "x"), 50)
-    assert placement._kept.cache_info().currsize == 0
-    assert partition_for("consumers".ljust(256), 50) == partition_for("consumers".ljust(256), 50)
-    assert placement._kept.cache_info().currsize == 1
-
-
 @pytest.mark.nightly
 @pytest.mark.java
 def test_java_puts_every_group_on_the_same_partition() -> None:
@@ -343,13 +332,6 @@ def test_java_puts_every_group_on_the_same_partition() -> None:
 )
 def test_the_hash_of_redpanda_is_xxh64(data: bytes, expected: int) -> None:
     assert xxh64(data) == expected
-
-
-def test_more_buckets_move_a_key_only_into_a_new_one() -> None:
-    for key in (0, 1, 2**64 - 1, *(xxh64(bytes([n])) for n in range(50))):
-        places = [jump_hash(key, buckets) for buckets in range(1, 200)]
-        assert places[0] == 0
-        assert all(new in {old, buckets} for buckets, (old, new) in enumerate(pairwise(places), start=1))
 
 
 @pytest.mark.parametrize(
