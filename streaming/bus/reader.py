@@ -4,45 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from streaming.bus.folder import BusFolderError, FolderObjects
 from streaming.bus.log import FolderLog, LogObject
-from streaming.record_batches import ClusterIdentity, FetchedBatch, Gone, OffsetRange
+from streaming.record_batches import ClusterIdentity, FetchedBatch, Gone, OffsetRange, RangeReader
 
 _PAUSE_S: Final = 0.5
 """Between two attempts to read a folder that does not answer."""
 
 
-class TopicReader(Protocol):
-    """Reads events and rounds, wherever they are. Methods raise KafkaError or UnreadableTopicError.
-
-    `record_batches.RangeReader` says what each method promises.
-    """
-
-    def close(self) -> None:
-        """Close it."""
-
-    def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
-        """What tells these topics from others of the same names."""
-
-    def refresh(self) -> None:
-        """Make the next `identity` current."""
-
-    def starts(self, topic: str) -> dict[int, int]:
-        """First offset that exists, by partition; empty for a topic that does not exist."""
-
-    def ends(self, topic: str) -> dict[int, int]:
-        """Offset behind the newest record that may be read, likewise."""
-
-    def read(
-        self, ranges: Iterable[OffsetRange], patience_s: float | None = None
-    ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
-        """Read ranges of offsets."""
-
-
 class FolderReader:
-    """A `TopicReader` of a folder; each log has one partition. Methods raise `BusFolderError`."""
+    """Reads a folder; each log has one partition. Methods raise `BusFolderError`."""
 
     def __init__(self, objects: FolderObjects, patience_s: float) -> None:
         """Prepare; nothing is asked yet.
@@ -129,3 +102,7 @@ def _gone(log: FolderLog, wanted: int, end: int) -> Gone:
         return Gone(wanted, min(behind, end), reason, before_log=True)
     reason = f"no object holds the offsets {wanted} to {behind}: it was deleted, or is damaged"
     return Gone(wanted, min(behind, end), reason, before_log=False)
+
+
+# Reads events and rounds, wherever they are.
+TopicReader = RangeReader | FolderReader

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 import pyarrow as pa
@@ -124,28 +124,18 @@ _SETTINGS = {
 }
 
 
-class Engine(Protocol):
-    """Compacts and vacuums. What it raises is turned into a `MaintenanceError`."""
-
-    def compact(self, opened: OpenedTable, day: date | None) -> None:
-        """Join the small files of a day; with None those of rows without one."""
-
-    def vacuum(self, opened: OpenedTable) -> None:
-        """Delete files that no reader needs any more, by the table's own property."""
-
-
 class DeltaRs:
     """delta-rs, in this process: one task, so that it takes one core and 250 MB beside a job."""
 
     def compact(self, opened: OpenedTable, day: date | None) -> None:
-        """As `Engine`."""
+        """Join the small files of a day; with None those of rows without one."""
         filters = [(DAY, "=", "" if day is None else day.isoformat())] if DAY in opened.table.partition_by else None
         opened.delta.optimize.compact(
             partition_filters=filters, target_size=TARGET_BYTES, max_concurrent_tasks=1, writer_properties=WRITER
         )
 
     def vacuum(self, opened: OpenedTable) -> None:
-        """As `Engine`."""
+        """Delete files that no reader needs any more, by the table's own property."""
         opened.delta.vacuum(dry_run=False, full=True)
 
 
@@ -156,12 +146,12 @@ class DeltaSpark:
         self._spark = spark
 
     def compact(self, opened: OpenedTable, day: date | None) -> None:
-        """As `Engine`."""
+        """As `DeltaRs`."""
         value = "IS NULL" if day is None else f"= DATE'{day.isoformat()}'"
         self._run(opened, f"OPTIMIZE {{}} WHERE {DAY} {value}" if DAY in opened.table.partition_by else "OPTIMIZE {}")
 
     def vacuum(self, opened: OpenedTable) -> None:
-        """As `Engine`."""
+        """As `DeltaRs`."""
         self._run(opened, "VACUUM {}")
 
     def _run(self, opened: OpenedTable, command: str) -> None:
@@ -176,6 +166,9 @@ class DeltaSpark:
                 "all nodes reach it at this place, and try again."
             )
             raise MaintenanceError(message) from error
+
+
+Engine = DeltaRs | DeltaSpark
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
@@ -69,33 +69,6 @@ class Acknowledged:
     timestamp: int
 
 
-class Appender(Protocol):
-    """Appends records. After an error it may still hold, and later deliver, some of them: then take a new one."""
-
-    def append(
-        self, topic: str, records: Iterable[KeyValue], timestamp: int | None, deadline: Deadline
-    ) -> list[Acknowledged]:
-        """Append records, and wait until they are there.
-
-        Args:
-            topic: Its name.
-            records: They are taken one by one.
-            timestamp: Their time, ms, as far as the bus does not set its own; None for a round's opening record, whose
-                time must be the bus's own.
-            deadline: It goes on with each answer.
-
-        Raises:
-            RoundAbandonedError: One was not acknowledged.
-            SetupError: The topic does not keep the bus's own time.
-        """
-
-    def tend(self) -> None:
-        """Do what a bus needs from time to time, between two rounds."""
-
-    def close(self) -> None:
-        """Give up records without an acknowledgement, and close it."""
-
-
 def open_appender(settings: Settings) -> Appender:
     """An appender to the settings' bus; what is missing there is created.
 
@@ -131,7 +104,10 @@ def open_bus_reader(settings: Settings) -> TopicReader:
 
 
 class KafkaAppender:
-    """An `Appender` to topics, by an idempotent producer: each record is acknowledged by all in-sync replicas."""
+    """Appends to topics, by an idempotent producer: each record is acknowledged by all in-sync replicas.
+
+    After an error it may still hold, and later deliver, some of them: then take a new one.
+    """
 
     def __init__(self, kafka: KafkaSettings) -> None:
         """Open the producer.
@@ -144,7 +120,19 @@ class KafkaAppender:
     def append(
         self, topic: str, records: Iterable[KeyValue], timestamp: int | None, deadline: Deadline
     ) -> list[Acknowledged]:
-        """See `Appender`."""
+        """Append records, and wait until they are there.
+
+        Args:
+            topic: Its name.
+            records: They are taken one by one.
+            timestamp: Their time, ms, as far as the topic does not set its own; None for the opening record of a round,
+                whose time must be the broker's own.
+            deadline: It goes on with each answer.
+
+        Raises:
+            RoundAbandonedError: One was not acknowledged.
+            SetupError: The topic does not keep the broker's own time.
+        """
         sent = _OUR_TIME if timestamp is None else timestamp
         try:
             acks = [self._producer.send(topic, value, key, timestamp_ms=sent) for key, value in records]
@@ -164,7 +152,7 @@ class KafkaAppender:
         """A broker looks after its topics itself."""
 
     def close(self) -> None:
-        """See `Appender`."""
+        """Give up records without an acknowledgement, and close it."""
         with contextlib.suppress(KafkaError):
             self._producer.close(timeout=_CLOSE_S)
             return
@@ -199,7 +187,7 @@ def _no_own_time(topic: str) -> str:
 
 
 class FolderAppender:
-    """An `Appender` to the logs of a folder."""
+    """Appends to the logs of a folder."""
 
     def __init__(self, objects: FolderObjects, keep_ms: int) -> None:
         """Create the bus where there is none.
@@ -220,7 +208,7 @@ class FolderAppender:
     def append(
         self, topic: str, records: Iterable[KeyValue], timestamp: int | None, deadline: Deadline
     ) -> list[Acknowledged]:
-        """See `Appender`."""
+        """As `KafkaAppender.append`; the opening record has the folder's own time."""
         log = self._logs.setdefault(topic, FolderLog(self._objects, topic))
         acknowledged: list[Acknowledged] = []
         deadline.begin()
@@ -247,6 +235,10 @@ class FolderAppender:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+# Appends to the bus, wherever it is.
+Appender = KafkaAppender | FolderAppender
 
 
 def _parts(records: Iterable[KeyValue]) -> Iterator[list[KeyValue]]:

@@ -46,7 +46,7 @@ from streaming.probe.kafka.requests import (
     ShareSettings,
     TopicMetadata,
 )
-from streaming.probe.kafka.retention import AskedSettings, Retentions
+from streaming.probe.kafka.retention import AskedSettings
 from streaming.probe.kafka.share_groups import ShareGroups, StateTail
 from streaming.probe.kafka.timestamps import Timestamps
 from streaming.records import CONSUMER, SHARE, STREAMS, TopicObservation, TopicRetention
@@ -143,27 +143,27 @@ class KafkaCluster:
         self._warned: set[str] = set()
         heartbeat_s = heartbeat_ms / 1000
         self._retentions: AskedSettings[TopicRetention] = AskedSettings(
-            Retentions(heartbeat_s),
+            heartbeat_s,
             "how long topics keep their records",
             "Without the right DescribeConfigs on topics it stays open when groups lose data.",
             self._ask_topics.retentions,
         )
         self._brokers: Sequence[int] = ()
         self._offsets_retention: AskedSettings[int] = AskedSettings(
-            Retentions(heartbeat_s),
+            heartbeat_s,
             "how long brokers keep offsets",
             "Without the right DescribeConfigs on the cluster offset expiry is unknown.",
             lambda names, brief: dict.fromkeys(names, self._ask_topics.offsets_retention(self._brokers, brief)),
         )
         self._timestamps = Timestamps(interval_ms)
         self._share_settings: AskedSettings[ShareSettings] = AskedSettings(
-            Retentions(heartbeat_s),
+            heartbeat_s,
             "how share groups deliver",
             "Without the right DescribeConfigs on groups it stays open how long share groups lock records.",
             self._ask_topics.share_settings,
         )
         self._streams_settings: AskedSettings[dict[str, str]] = AskedSettings(
-            Retentions(0),  # in each round: a target is judged by what its assignor went by
+            0,  # in each round: a target is judged by what its assignor went by
             "how many standby tasks streams groups want",
             "Without the right DescribeConfigs on groups it stays open how many standby tasks streams groups want.",
             self._ask_topics.streams_settings,

@@ -29,68 +29,40 @@ RetentionKey: TypeAlias = tuple[str, str | None]
 _V = TypeVar("_V")
 
 
-class Retentions(Generic[_V]):
-    """What topics, or brokers, have answered. Not for several threads."""
+class AskedSettings(Generic[_V]):
+    """Settings of one kind: how to ask for them, and what was answered. Not for several threads."""
 
-    def __init__(self, period_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        period_s: float,
+        what: str,
+        lacking: str,
+        ask: Callable[[Sequence[str], Deadline], Mapping[str, _V | Refused | None]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Know nothing yet.
 
         Args:
             period_s: Each is asked once within it.
-            clock: Steady time, s.
-        """
-        self._period = period_s
-        self._clock = clock
-        self._known: dict[RetentionKey, tuple[float, _V | None]] = {}
-
-    def due(self, keys: Collection[RetentionKey]) -> list[RetentionKey]:
-        """Those to ask now."""
-        if len(self._known) > 2 * len(keys):
-            self._known = {key: known for key, known in self._known.items() if key in keys}
-        ago = self._clock() - self._period
-        return [key for key in keys if key not in self._known or self._known[key][0] <= ago][:TOPICS_A_ROUND]
-
-    def note(self, asked: Collection[RetentionKey], answers: Mapping[RetentionKey, _V | None]) -> None:
-        """Take in answers: None where settings may not be seen; the last one holds where there is none."""
-        now = self._clock()
-        for key in asked:
-            self._known[key] = (now, answers.get(key, self.of(key)))
-
-    def of(self, key: RetentionKey) -> _V | None:
-        """The answer; None if it is not known."""
-        if key in self._known:
-            return self._known[key][1]
-        return None
-
-
-class AskedSettings(Generic[_V]):
-    """Settings of one kind, and how to ask for them. Not for several threads."""
-
-    def __init__(
-        self,
-        known: Retentions[_V],
-        what: str,
-        lacking: str,
-        ask: Callable[[Sequence[str], Deadline], Mapping[str, _V | Refused | None]],
-    ) -> None:
-        """Prepare.
-
-        Args:
-            known: What was answered.
             what: What they tell, for the log.
             lacking: The sentence that is logged once where the right is missing.
-            ask: Gives the answers by name.
+            ask: Gives the answers by name; None or a refusal where settings may not be seen.
+            clock: Steady time, s.
         """
-        self._known, self._what, self._lacking, self._ask = known, what, lacking, ask
-        self.of = known.of
+        self._period_s, self._what, self._lacking, self._ask, self._clock = period_s, what, lacking, ask, clock
+        self._known: dict[RetentionKey, tuple[float, _V | None]] = {}
         self._is_lacking = False
 
     def renew(self, keys: Collection[RetentionKey], deadline: Deadline) -> None:
-        """Ask those whose turn it is; no round fails by it."""
-        answers: Mapping[str, _V | Refused | None] = {}
-        due = self._known.due(keys)
+        """Ask those whose turn it is; no round fails by it, and the last answer holds where there is none."""
+        if len(self._known) > 2 * len(keys):
+            self._known = {key: known for key, known in self._known.items() if key in keys}
+        now = self._clock()
+        due = [key for key in keys if key not in self._known or self._known[key][0] <= now - self._period_s]
+        due = due[:TOPICS_A_ROUND]
         if not due:
             return
+        answers: Mapping[str, _V | Refused | None] = {}
         try:
             answers = self._ask([name for name, _ in due], deadline.at_most(_ASK_S))
         except RoundAbandonedError as error:
@@ -98,8 +70,13 @@ class AskedSettings(Generic[_V]):
         if Refused.FORBIDDEN in answers.values() and not self._is_lacking:
             self._is_lacking = True
             _LOG.info("%s", self._lacking)
-        told = {key: answers[key[0]] for key in due if key[0] in answers}
-        self._known.note(due, {key: None if isinstance(one, Refused) else one for key, one in told.items()})
+        for key in due:
+            answer = answers.get(key[0], self.of(key))
+            self._known[key] = (now, None if isinstance(answer, Refused) else answer)
+
+    def of(self, key: RetentionKey) -> _V | None:
+        """The answer; None if it is not known."""
+        return self._known.get(key, (0.0, None))[1]
 
     def of_groups(self, groups: Sequence[str], deadline: Deadline) -> dict[str, _V]:
         """Settings of groups, asked for where it is their turn, as far as they are known."""

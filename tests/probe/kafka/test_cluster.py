@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -28,7 +29,7 @@ from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.messages import StreamsGroupDescribeRequest
 from streaming.probe.kafka.observe import round_events, seen_round
 from streaming.probe.kafka.requests import GroupRequests, Refused
-from streaming.probe.kafka.retention import Retentions
+from streaming.probe.kafka.retention import AskedSettings
 from streaming.records import (
     ADMIN,
     InternalTopics,
@@ -241,7 +242,8 @@ def test_settings_that_a_broker_cannot_tell_for_a_while_stay_known(
     make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("streaming.probe.kafka.cluster.Retentions", lambda period: Retentions(period, lambda: clock[0]))
+    made = partial(AskedSettings, clock=lambda: clock[0])
+    monkeypatch.setattr("streaming.probe.kafka.cluster.AskedSettings", made)
     answers = Settings()
     cluster = make_cluster(answers)
     kept = answers.told["orders"]

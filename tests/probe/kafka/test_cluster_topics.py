@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,10 @@ from streaming.job.batch import rows_by_table
 from streaming.job.operator import advance_key, group_config
 from streaming.job.source.events import EventReader, EventRound
 from streaming.probe import Probe
+from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.cluster_topics import ABSENT_ROUNDS
-from streaming.probe.kafka.retention import TOPICS_A_ROUND, RetentionKey, Retentions
+from streaming.probe.kafka.requests import Refused
+from streaming.probe.kafka.retention import TOPICS_A_ROUND, AskedSettings, RetentionKey
 from streaming.records import (
     ClosedRound,
     ClusterTopicObservation,
@@ -27,6 +31,7 @@ from streaming.records import (
 )
 from streaming.tables import DeltaLake
 from tests.clock import Clock
+from tests.probe.kafka.build import SOON
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster, MakeSettings, read, read_round, requests_sent
 
@@ -166,63 +171,74 @@ OF_THE_BROKER = TopicRetention(-1, -1, deletes=True, append_time=False)
 ORDERS: RetentionKey = ("orders", "id-1")
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(0.0)
+class Topics:
+    """Topics of a broker, and how often each was asked for its settings."""
+
+    def __init__(self) -> None:
+        self.clock = Clock(0.0)
+        self.asked: Counter[str] = Counter()
+        self.says: Callable[[str], dict[str, TopicRetention | Refused]] = lambda name: {name: WEEK}
+        self.settings = AskedSettings[TopicRetention](PERIOD_S, "them", "The right is missing.", self._ask, self.clock)
+
+    def renew(self, *keys: RetentionKey) -> None:
+        self.settings.renew(keys, SOON)
+
+    def _ask(self, names: Sequence[str], _: Deadline) -> dict[str, TopicRetention | Refused]:
+        assert len(names) <= TOPICS_A_ROUND
+        self.asked.update(names)
+        return {key: told for name in names for key, told in self.says(name).items()}
 
 
 @pytest.fixture
-def known(clock: Clock) -> Retentions[TopicRetention]:
-    """Knows of one topic, since now."""
-    known = Retentions[TopicRetention](PERIOD_S, clock)
-    known.note([ORDERS], {ORDERS: WEEK})
-    return known
+def topics() -> Topics:
+    """Topics of which one was asked now."""
+    topics = Topics()
+    topics.renew(ORDERS)
+    return topics
 
 
-def test_a_topic_is_asked_once_within_the_period(clock: Clock) -> None:
-    known = Retentions[TopicRetention](PERIOD_S, clock)
-    assert known.due([ORDERS]) == [ORDERS]
-    known.note([ORDERS], {ORDERS: WEEK})
-    clock.now = PERIOD_S - 1
-    assert (known.due([ORDERS]), known.of(ORDERS)) == ([], WEEK)
-    clock.now = PERIOD_S
-    assert known.due([ORDERS]) == [ORDERS]
+def test_a_topic_is_asked_once_within_the_period(topics: Topics) -> None:
+    topics.clock.now = PERIOD_S - 1
+    topics.renew(ORDERS)
+    assert (topics.asked["orders"], topics.settings.of(ORDERS)) == (1, WEEK)
+    topics.clock.now = PERIOD_S
+    topics.renew(ORDERS)
+    assert topics.asked["orders"] == 2
 
 
-def test_a_topic_that_was_created_again_is_another_one(known: Retentions[TopicRetention]) -> None:
+def test_a_topic_that_was_created_again_is_another_one(topics: Topics) -> None:
     again = ("orders", "id-2")
-    assert (known.due([again]), known.of(again)) == ([again], None)
+    assert topics.settings.of(again) is None
+    topics.renew(again)
+    assert topics.asked["orders"] == 2
 
 
-def test_many_topics_take_their_turns_and_none_waits_for_ever(clock: Clock) -> None:
-    topics: list[RetentionKey] = [(f"t{number}", None) for number in range(2 * TOPICS_A_ROUND + 5)]
-    known = Retentions[TopicRetention](PERIOD_S, clock)
-    asked: list[RetentionKey] = []
+def test_many_topics_take_their_turns_and_none_waits_for_ever() -> None:
+    topics, keys = Topics(), [(f"t{number}", None) for number in range(2 * TOPICS_A_ROUND + 5)]
     for _ in range(3):
-        due = known.due(topics)
-        assert len(due) <= TOPICS_A_ROUND
-        known.note(due, dict.fromkeys(due, WEEK))
-        asked += due
-        clock.now += 10
-    assert sorted(asked) == sorted(topics)
+        topics.renew(*keys)
+        topics.clock.now += 10
+    assert topics.asked == Counter(name for name, _ in keys)
 
 
-def test_without_an_answer_the_last_one_holds(known: Retentions[TopicRetention], clock: Clock) -> None:
-    clock.now = PERIOD_S
-    known.note(known.due([ORDERS]), {})
-    assert (known.due([ORDERS]), known.of(ORDERS)) == ([], WEEK)
+def test_without_an_answer_the_last_one_holds(topics: Topics) -> None:
+    topics.clock.now, topics.says = PERIOD_S, lambda _: {}
+    topics.renew(ORDERS)
+    topics.renew(ORDERS)
+    assert (topics.asked["orders"], topics.settings.of(ORDERS)) == (2, WEEK)
 
 
-def test_a_refusal_forgets_what_was_known_and_is_not_repeated_each_round(known: Retentions[TopicRetention]) -> None:
-    known.note([ORDERS], {ORDERS: None})
-    assert (known.of(ORDERS), known.due([ORDERS])) == (None, [])
+def test_a_refusal_forgets_what_was_known_and_is_not_repeated_each_round(topics: Topics) -> None:
+    topics.clock.now, topics.says = PERIOD_S, lambda name: {name: Refused.FORBIDDEN}
+    topics.renew(ORDERS)
+    topics.renew(ORDERS)
+    assert (topics.asked["orders"], topics.settings.of(ORDERS)) == (2, None)
 
 
-def test_topics_that_nobody_reads_any_more_are_forgotten(known: Retentions[TopicRetention]) -> None:
-    topics: list[RetentionKey] = [(f"t{number}", None) for number in range(100)]
-    known.note(topics, dict.fromkeys(topics, WEEK))
-    known.due([("t0", None)])
-    assert (known.of(("t0", None)), known.of(("t1", None))) == (WEEK, None)
+def test_topics_that_nobody_reads_any_more_are_forgotten(topics: Topics) -> None:
+    topics.renew(*((f"t{number}", None) for number in range(100)))
+    topics.renew(("t0", None))
+    assert (topics.settings.of(("t0", None)), topics.settings.of(("t1", None))) == (WEEK, None)
 
 
 @pytest.mark.kafka
