@@ -31,8 +31,8 @@ _log = logging.getLogger(__name__)
 PART: Final = "part"
 """Parameter that asks for a board without the frame around it, as a refresh does."""
 
-# Rendered boards that are kept, in bytes: some hundred addresses of a large group. The oldest is forgotten first.
-_MOST_BYTES = 48 * 2**20
+# Rendered boards that are kept; what nobody asked for the longest is forgotten first. The largest take half a megabyte.
+_MOST_KEPT = 100
 
 # Ages in sentences ("for at least 3 min") grow without new rounds; they are minutes, so this is exact enough.
 _GOOD_S = 30
@@ -95,7 +95,6 @@ class Site:
         self._refresh_ms = refresh_ms
         self._now = now
         self._made: OrderedDict[_Key, tuple[Any, Future[RenderedPage]]] = OrderedDict()
-        self._bytes = 0
         self._lock = threading.Lock()
 
     def answer(self, path: tuple[str, ...], parameters: Iterable[tuple[str, str]]) -> RenderedPage | None:
@@ -117,10 +116,10 @@ class Site:
             known = self._made.get(key)
             mine = known is None or known[0] != state
             if mine:
-                self._forget(key)
                 known = self._made[key] = (state, Future())
-            else:
-                self._made.move_to_end(key)
+            self._made.move_to_end(key)
+            if len(self._made) > _MOST_KEPT:
+                self._made.popitem(last=False)
         assert known is not None  # noqa: S101 - for mypy: it was set where it was None
         if mine:
             self._make(key, known[1], board, View(self._lake, self._archive, now, address, self._owners, self._rules))
@@ -166,27 +165,15 @@ class Site:
     def _make(self, key: _Key, into: Future[RenderedPage], board: Board, view: View) -> None:
         """Render for everybody who waits; a failure is not kept."""
         try:
-            made = self._board(key, board, view)
+            into.set_result(self._board(key, board, view))
         except Exception as error:  # noqa: BLE001 - those who wait get it
             with self._lock:
-                self._forget(key)
+                self._made.pop(key, None)
             if isinstance(error, RefusedError | EvenkeelError):
                 status = error.status if isinstance(error, RefusedError) else 503
                 into.set_result(self._refused(view.address, board, status, str(error), whole=key.whole))
             else:
                 into.set_exception(error)
-            return
-        with self._lock:
-            into.set_result(made)
-            if self._made.get(key, (None, None))[1] is into:
-                self._bytes += len(made.body) + len(made.packed)
-            while self._bytes > _MOST_BYTES and len(self._made) > 1:
-                self._forget(next(iter(self._made)))
-
-    def _forget(self, key: _Key) -> None:
-        gone = self._made.pop(key, None)
-        if gone is not None and gone[1].done() and gone[1].exception() is None:
-            self._bytes -= len(gone[1].result().body) + len(gone[1].result().packed)
 
     def _board(self, key: _Key, board: Board, view: View) -> RenderedPage:
         shown = status(view)

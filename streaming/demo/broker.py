@@ -103,9 +103,9 @@ logger.request.level = WARN
 class EmbeddedBroker:
     """One broker on 127.0.0.1 with data, settings and log in one folder.
 
-    Used as a context manager, or with `start()` and `stop()`. After `restart()` it has the same topics, groups and
-    ports. It dies with the process that started it, killed or not,
-    and a terminal's Ctrl-C does not reach it: the starter stops it when the rest has stopped.
+    Used as a context manager, or with `start()` and `stop()`. When it is started again, it has the same topics, groups
+    and ports. It dies with the process that started it, killed or not, and a terminal's Ctrl-C does not reach it: the
+    starter stops it when the rest has stopped.
 
     Attributes:
         jvm: Further options of every broker's JVM. The tests set it, because their brokers live for seconds.
@@ -194,11 +194,6 @@ class EmbeddedBroker:
         if self._process is not None:
             self._process.kill()
             self._process = None
-
-    def restart(self) -> None:
-        """Stop it cleanly if it runs, and start it again on the same ports and data."""
-        self.stop()
-        self.start()
 
     def _write_settings(self) -> None:
         settings = {

@@ -61,7 +61,8 @@ def test_a_topic_survives_a_restart_a_kill_and_a_new_start_on_the_same_port(tmp_
         assert "num.partitions=7\n" in (tmp_path / "cluster" / "server.properties").read_text()
         _create(broker, "kept")
         before = broker.bootstrap
-        broker.restart()
+        broker.stop()
+        broker.start()
         assert _topics(broker) >= {"kept"}
         broker.kill()
         assert broker.pid is None

@@ -188,7 +188,8 @@ def test_a_password_changes_on_the_broker_and_in_its_file_and_nothing_is_lost_or
         # The other order, with connections that are new.
         file.write_text("third\n")
         ends_sessions.set_password("third")
-        ends_sessions.broker.restart()
+        ends_sessions.broker.stop()
+        ends_sessions.broker.start()
         pair.goes_on("after the broker's restart")
 
 
@@ -205,7 +206,8 @@ def test_a_certificate_and_its_key_are_replaced_one_after_the_other_and_nothing_
         certificate, key = client_certificate(own, "renewed", "another-one")
         trust(own, certificate)
         shutil.copy(certificate, files / "client.pem")
-        ends_sessions.broker.restart()
+        ends_sessions.broker.stop()
+        ends_sessions.broker.start()
         pair.until(lambda: "No round closes" in pair.log_of("probe"), "a certificate without its key was not noticed")
         shutil.copy(key, files / "client.key")
         (files / "key-password").write_text("another-one\n")
