@@ -57,10 +57,10 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes share the tests (`--dist loadgroup`): keep groups whole, and let the longest begin first.
 
-    A group is a module, or what the mark `xdist_group` names, so that what is expensive to set up is set up once. Its
-    turn is the earliest `turn` of its tests: 0 for the long tests of `make soak`, 1 for the recorded run and for that
-    of the installed wheel, which begin with two minutes of set-up, 2 to 5 for others of half a minute or more, 6 for
-    those above ten seconds.
+    A group is a module, or what the mark `xdist_group` names, so that what is expensive to set up is set up once; and
+    by day all tests of the shared broker. Its turn is the earliest `turn` of its tests: 0 for the long tests of `make
+    soak`, 1 for the recorded run and for that of the installed wheel, which begin with two minutes of set-up, 2 to 5
+    for others of half a minute or more, 6 for those above ten seconds, 10 for what runs last in its group.
     """
     if not hasattr(config, "workerinput"):
         return
@@ -76,8 +76,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group_of(item: pytest.Item) -> str:
-    mark = item.get_closest_marker("xdist_group")
-    return str(mark.args[0]) if mark else item.location[0]
+    if mark := item.get_closest_marker("xdist_group"):
+        return str(mark.args[0])
+    # A start of the broker costs five seconds of processor time, and its rest a seventieth of a core. One process alone
+    # would take hours for the long tests.
+    is_long = any(item.get_closest_marker(name) for name in ("nightly", "soak"))
+    return "broker" if "broker" in getattr(item, "fixturenames", ()) and not is_long else item.location[0]
 
 
 def _turn(item: pytest.Item) -> int:
@@ -197,7 +201,7 @@ def _second_broker(tmp_path_factory: pytest.TempPathFactory, until_its_group_end
 def second_broker(_second_broker: EmbeddedBroker) -> EmbeddedBroker:
     """Another Kafka cluster, which runs, compacts at once, and which a test may kill.
 
-    Tests use names of their own (`unique`). All its tests share the group "second".
+    Tests use names of their own (`unique`). All its tests belong to the group "broker".
     """
     _second_broker.start()
     return _second_broker

@@ -18,7 +18,7 @@ from tests.e2e.conftest import run_to_the_end
 from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.nightly, pytest.mark.timeout(900), pytest.mark.xdist_group("second")]
+pytestmark = [pytest.mark.kafka, pytest.mark.nightly, pytest.mark.timeout(900), pytest.mark.xdist_group("broker")]
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [
     pytest.mark.java,
-    pytest.mark.xdist_group("rocketmq"),
-    pytest.mark.turn(6),
+    pytest.mark.xdist_group("broker"),
+    pytest.mark.turn(10),
     pytest.mark.timeout(600),
 ]
 

@@ -34,40 +34,36 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.demo.ports import free_port
-from streaming.jars import find_java
 
-__all__ = ["PASSWORD", "RIGHTS", "Secured", "Tokens", "broker_store", "client_certificate", "running", "trust"]
+__all__ = ["PASSWORD", "RIGHTS", "Secured", "Tokens", "client_certificate", "running", "trust"]
 
 PASSWORD = "not-a-secret"
 
 
-def broker_store(folder: Path) -> Path:
-    """Create the broker's key store `broker.p12`; returns the file with its certificate."""
-    make = ["-genkeypair", "-keyalg", "RSA", "-dname", "CN=localhost", "-ext", "SAN=ip:127.0.0.1,dns:localhost"]
-    ca_file = folder / "ca.pem"
-    for command in (make, ["-exportcert", "-rfc", "-file", ca_file]):
-        _keytool(folder / "broker.p12", "broker", *command)
-    return ca_file
+_CERTIFICATE = "openssl req -x509 -newkey rsa:2048 -days 2"
+
+
+def _broker_store(folder: Path) -> Path:
+    """Create the broker's key store `broker.pem`; returns the file with its certificate."""
+    certificate, key = folder / "ca.pem", folder / "ca.key"
+    names = f"-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1,DNS:localhost -keyout {key} -out {certificate}"
+    subprocess.run(shlex.split(f"{_CERTIFICATE} -nodes {names}"), check=True, capture_output=True)
+    (folder / "broker.pem").write_text(key.read_text() + certificate.read_text())
+    return certificate
 
 
 def trust(folder: Path, certificate: Path) -> None:
-    """Add a client's certificate to the store `clients.p12`, which the broker trusts."""
-    _keytool(folder / "clients.p12", certificate.stem, "-importcert", "-noprompt", "-file", certificate)
+    """Add a client's certificate to the store `clients.pem`, which the broker trusts."""
+    with (folder / "clients.pem").open("a") as store:
+        store.write(certificate.read_text())
 
 
 def client_certificate(folder: Path, name: str, password: str) -> tuple[Path, Path]:
     """Create a certificate of the user "evenkeel" that nobody has signed, and its encrypted key."""
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
-    command = f"openssl req -x509 -newkey rsa:2048 -days 2 -subj /CN=evenkeel -passout pass:{password}"
-    files = ["-keyout", key, "-out", certificate]
-    subprocess.run([*shlex.split(command), *files], check=True, capture_output=True)
+    command = f"{_CERTIFICATE} -subj /CN=evenkeel -passout pass:{password} -keyout {key} -out {certificate}"
+    subprocess.run(shlex.split(command), check=True, capture_output=True)
     return certificate, key
-
-
-def _keytool(store: Path, alias: str, *command: str | Path) -> None:
-    keytool = find_java().resolve().with_name("keytool")
-    options = ["-keystore", store, "-storetype", "PKCS12", "-storepass", PASSWORD, "-alias", alias]
-    subprocess.run([keytool, *command, *options], check=True, capture_output=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +236,7 @@ def running(folder: Path, **overrides: str) -> Iterator[Secured]:
         overrides: Further settings of the broker, with "__" for a dot.
     """
     folder.mkdir(exist_ok=True)
-    ca_file = broker_store(folder)
+    ca_file = _broker_store(folder)
     certificate, _ = client_certificate(folder, "client", PASSWORD)
     trust(folder, certificate)
     (folder / "key-password").write_text(PASSWORD + "\n", "utf-8")
@@ -268,14 +264,11 @@ def running(folder: Path, **overrides: str) -> Iterator[Secured]:
         f"{login}.oauthbearer.sasl.server.callback.handler.class": f"{security}.oauthbearer."
         "OAuthBearerValidatorCallbackHandler",
         "sasl.oauthbearer.jwks.endpoint.url": tokens.keys.as_uri(),
-        "ssl.keystore.location": str(folder / "broker.p12"),
-        "ssl.keystore.type": "PKCS12",
-        "ssl.keystore.password": PASSWORD,
-        "ssl.key.password": PASSWORD,
+        "ssl.keystore.location": str(folder / "broker.pem"),
+        "ssl.keystore.type": "PEM",
         "listener.name.mutual.ssl.client.auth": "required",
-        "listener.name.mutual.ssl.truststore.location": str(folder / "clients.p12"),
-        "listener.name.mutual.ssl.truststore.type": "PKCS12",
-        "listener.name.mutual.ssl.truststore.password": PASSWORD,
+        "listener.name.mutual.ssl.truststore.location": str(folder / "clients.pem"),
+        "listener.name.mutual.ssl.truststore.type": "PEM",
         "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/,DEFAULT",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",

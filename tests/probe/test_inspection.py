@@ -15,7 +15,7 @@ from streaming.probe.kafka.requests import Refused
 from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import Cluster
 
-pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.xdist_group("broker"), pytest.mark.turn(6)]
 
 
 def looked(settings: Settings) -> dict[str, list[CheckResult]]:

@@ -24,7 +24,7 @@ from tests.patience import until
 from tests.probe.secured import PASSWORD, RIGHTS, Secured
 from tests.probe.witness import Cluster
 
-pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.xdist_group("broker"), pytest.mark.turn(6)]
 
 
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"

@@ -66,7 +66,7 @@ def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(new_broker: Em
 
 @pytest.mark.nightly
 @pytest.mark.kafka
-@pytest.mark.xdist_group("second")
+@pytest.mark.xdist_group("broker")
 def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
     second_broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,7 +167,7 @@ def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(boot
 @pytest.mark.kafka
 @pytest.mark.turn(6)
 @pytest.mark.nightly
-@pytest.mark.xdist_group("second")
+@pytest.mark.xdist_group("broker")
 def test_a_broker_that_stays_away_fails_in_one_sentence(second_broker: EmbeddedBroker) -> None:
     fill(second_broker.bootstrap, "away", 10)
     kept = reader(second_broker.bootstrap, patience_s=1.0)

@@ -24,7 +24,7 @@ from tests.rocketmq.java_members import JavaMembers
 from tests.rocketmq.look import agree, are_dealt_evenly, holders, look_until
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("broker"), pytest.mark.turn(10)]
 
 
 INTERVAL_MS: Final = 10_000

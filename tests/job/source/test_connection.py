@@ -24,7 +24,7 @@ from tests.probe.witness import Cluster
 
 
 @pytest.mark.kafka
-@pytest.mark.xdist_group("second")
+@pytest.mark.xdist_group("broker")
 @pytest.mark.parametrize("carrier", [pytest.param("kafka", marks=pytest.mark.nightly), "folder"])
 def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watched_cluster(
     bootstrap: str, unique: str, carrier: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -128,7 +128,7 @@ def test_a_watched_cluster_that_is_away_leaves_no_connection_to_the_bus_behind(m
 
 @pytest.mark.nightly
 @pytest.mark.kafka
-@pytest.mark.xdist_group("second")
+@pytest.mark.xdist_group("broker")
 @pytest.mark.timeout(900)
 def test_two_clusters_share_a_bus_and_its_topics(bootstrap: str, second_broker: EmbeddedBroker, unique: str) -> None:
     # "there" is the bus itself.

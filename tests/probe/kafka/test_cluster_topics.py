@@ -131,7 +131,7 @@ def events_of(settings: Settings, closed: RoundClosed) -> list[ClusterTopicEvent
 
 
 @pytest.mark.kafka
-@pytest.mark.xdist_group("secured")
+@pytest.mark.xdist_group("broker")
 def test_without_the_rights_bytes_and_readers_are_unknown_and_with_them_they_are_told(secured: Secured) -> None:
     literal = ACLResourcePatternType.LITERAL
     secured.grant(
@@ -270,7 +270,7 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
 
 
 @pytest.mark.kafka
-@pytest.mark.xdist_group("secured")
+@pytest.mark.xdist_group("broker")
 def test_without_the_rights_settings_stay_unknown_and_each_right_tells_its_own(secured: Secured) -> None:
     literal = ACLResourcePatternType.LITERAL
     secured.grant(

@@ -20,7 +20,7 @@ from streaming.records import Seen
 from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import read_round, requests_sent
 
-pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.xdist_group("broker"), pytest.mark.turn(6)]
 
 
 def settings(offsets_log: str = "auto") -> Settings:

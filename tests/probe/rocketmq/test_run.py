@@ -18,7 +18,7 @@ from tests.probe.witness import asked_of_rocketmq
 from tests.rocketmq import recipes
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
-pytestmark = [pytest.mark.java, pytest.mark.kafka, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.java, pytest.mark.kafka, pytest.mark.xdist_group("broker"), pytest.mark.turn(10)]
 
 
 @pytest.fixture
