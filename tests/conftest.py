@@ -5,6 +5,7 @@ Imports here slow down each run of a single test, so no Spark, no Kafka, no Delt
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import logging
@@ -38,6 +39,10 @@ Tell = Callable[..., None]
 
 _LAST_TURN = 9
 
+_EXPENSIVE = ("broker", "served", "boards")
+"""Fixtures of whole runs whose tests share a group by day. The broker's start takes five seconds of processor time, and
+its rest a seventieth of a core; the others are two seconds each. (One process would take hours for the long tests.)"""
+
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
     """Let each of several processes compile a share of the modules, and then find those of the others compiled.
@@ -57,10 +62,10 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes share the tests (`--dist loadgroup`): keep groups whole, and let the longest begin first.
 
-    A group is a module, or what the mark `xdist_group` names, so that what is expensive to set up is set up once; and
-    by day all tests of the shared broker. Its turn is the earliest `turn` of its tests: 0 for the long tests of `make
-    soak`, 1 for the recorded run and for that of the installed wheel, which begin with two minutes of set-up, 2 to 5
-    for others of half a minute or more, 6 for those above ten seconds, 10 for what runs last in its group.
+    A group is a module, or what the mark `xdist_group` names, so that what is expensive to set up is set up once; or,
+    by day, all tests of an expensive fixture. Its turn is the earliest `turn` of its tests: 0 for the long tests of
+    `make soak`, 1 for the recorded run and for that of the installed wheel, which begin with two minutes of set-up, 2
+    to 5 for others of half a minute or more, 6 for those above ten seconds, 10 for what runs last in its group.
     """
     if not hasattr(config, "workerinput"):
         return
@@ -78,10 +83,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _group_of(item: pytest.Item) -> str:
     if mark := item.get_closest_marker("xdist_group"):
         return str(mark.args[0])
-    # A start of the broker costs five seconds of processor time, and its rest a seventieth of a core. One process alone
-    # would take hours for the long tests.
-    is_long = any(item.get_closest_marker(name) for name in ("nightly", "soak"))
-    return "broker" if "broker" in getattr(item, "fixturenames", ()) and not is_long else item.location[0]
+    if not any(item.get_closest_marker(name) for name in ("nightly", "soak")):
+        for fixture in _EXPENSIVE:
+            if fixture in getattr(item, "fixturenames", ()):
+                return fixture
+    return item.location[0]
 
 
 def _turn(item: pytest.Item) -> int:
@@ -144,8 +150,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_unconfigure() -> None:
-    """Let everything be collected at the end: libraries report what is left of them then."""
-    gc.unfreeze()
+    """Let the interpreter's end collect everything: libraries report what is left of them then.
+
+    Not yet: pytest itself collects after this, twice, and looks for what tests have left.
+    """
+    atexit.register(gc.unfreeze)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

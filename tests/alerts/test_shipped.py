@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import Chunk
 from streaming.alerts.judging.firing import FeedRound
-from streaming.alerts.rules.rules import load_rules
+from streaming.alerts.rules.rules import Rule, load_rules
 from streaming.backtest import replay
 from streaming.config import SHIPPED_RULES, Owner
 from streaming.groups.health.activity import note, storm
@@ -26,11 +27,14 @@ from streaming.times import DAY_MS
 from tests.alerts.build import INTERVAL, START, Writer, time_of, transition
 from tests.alerts.services import Receiver
 
-_RULES = {rule.name: rule for rule in load_rules(SHIPPED_RULES, disabled_too=True)}
+
+@cache
+def _shipped() -> dict[str, Rule]:
+    return {rule.name: rule for rule in load_rules(SHIPPED_RULES, disabled_too=True)}
 
 
 def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
-    made = _RULES[rule]
+    made = _shipped()[rule]
     schema = made.table.arrow_schema
     named = {"cluster": "c", "group_id": "g", "round": 1, "findings": [], "ended": False, **row}
     rows = pa.Table.from_pylist([{c.name: named.get(c.name) for c in table_named(made.table.name).columns}], schema)
@@ -181,7 +185,7 @@ def test_each_shipped_rule_over_events_fires_on_its_event_and_says_what_it_was()
         name: pa.Table.from_pylist([{"cluster": "c", **row} for row in found], table_named(name).arrow_schema)
         for name, found in rows.items()
     }
-    observed = Conditions([rule for rule in _RULES.values() if rule.of_events]).events(tables, None, 0)
+    observed = Conditions([rule for rule in _shipped().values() if rule.of_events]).events(tables, None, 0)
     assert {(seen.rule, seen.entity): seen.message for seen in observed.seen} == {
         ("undecodable", '{"topic":"t"}'): "records of t cannot be decoded, now at partition 1, offset 7: too short",
         ("unknown_records", '{"topic":"t"}'): (
@@ -200,7 +204,7 @@ def test_a_group_that_decides_topic_by_topic_has_an_alert_for_each_and_takes_all
         made = pa.Table.from_pylist(named, table_named(table).arrow_schema)
         return Chunk((FeedRound(number, number * 1_000, 10_000, 0),), {table: made})
 
-    judge = Conditions([_RULES["drift"]])
+    judge = Conditions([_shipped()["drift"]])
     topics = (None, "a", "b")
     rows = [{"topic": topic, "verdict": "drifted", "drifted_count": 1} for topic in topics]
     (first,) = judge.rounds(chunk(1, "drift", *rows), ())
@@ -247,7 +251,7 @@ def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
     from streaming.alerts.rules.expressions import Expression  # noqa: PLC0415
 
     rule = dataclasses.replace(
-        _RULES["drift"],
+        _shipped()["drift"],
         when=Expression("CAST(verdict AS INT) > 1", frozenset({"verdict"})),
         columns=frozenset({"verdict"}),
     )
@@ -265,9 +269,9 @@ def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
 
 
 def test_rules_that_would_alert_on_healthy_groups_are_off() -> None:
-    off = [rule.name for rule in _RULES.values() if not rule.enabled]
+    off = [rule.name for rule in _shipped().values() if not rule.enabled]
     assert off == ["unexplained_assignment", "load_imbalance", "hot_partition"]
-    assert [rule.name for rule in load_rules(SHIPPED_RULES)] == [name for name in _RULES if name not in off]
+    assert [rule.name for rule in load_rules(SHIPPED_RULES)] == [name for name in _shipped() if name not in off]
 
 
 def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) -> None:
@@ -288,7 +292,7 @@ def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) 
             rows.append({"group_id": group, "findings": finding})
         batch.append({"group_health": rows})
     writer.write(0, *batch)
-    done = replay(writer.root, "c", [_RULES["rebalance_storm"]], rounds * INTERVAL, 600_000)
+    done = replay(writer.root, "c", [_shipped()["rebalance_storm"]], rounds * INTERVAL, 600_000)
     (fired,) = done.occurrences
     began = fired.fired
     assert (began.group_id, began.round_time, began.severity) == ("restless", START + 20 * minute, "warning")

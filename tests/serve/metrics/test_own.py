@@ -245,10 +245,11 @@ def receiver() -> Iterator[Receiver]:
         yield made
 
 
-@pytest.fixture
-def labelled(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Served]) -> Served:
+    root = tmp_path_factory.mktemp("labelled")
     groups = [MadeGroup("g"), MadeGroup("empty", members=()), *(MadeGroup(name) for name in HOSTILE)]
-    return serve_over(tmp_path, MadeLake(tmp_path, groups), partition_series=True, labels=LABELS)
+    return serve_over(root, MadeLake(root, groups), partition_series=True, labels=LABELS)
 
 
 def scraped(served: Served) -> Series:
