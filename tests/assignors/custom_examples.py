@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from assignors import Assignment, Group, PartitionRacks
@@ -48,18 +49,6 @@ def leaves(group: Group, partition_racks: PartitionRacks | None) -> Assignment:
     raise SystemExit(3)
 
 
-def returns_a_list(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return []
-
-
-def assigns_to_a_stranger(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return {"stranger": {"t": [0]}}
-
-
-def assigns_halves(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return {"a": {"t": [0.5]}}
-
-
 def meddles(group: Group, partition_racks: PartitionRacks | None) -> Any:
     group.partitions_per_topic["t"] = 0  # type: ignore[index]
     return {}
@@ -71,43 +60,16 @@ def tells_the_racks(group: Group, partition_racks: PartitionRacks | None) -> Ass
     return {"a": {topic: [p for p, of in enumerate(racks[topic]) if "east" in of] for topic in racks}}
 
 
-def raises_half_a_surrogate(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    message = "no weight for \ud800"
-    raise LookupError(message)
+def answers(result: Any) -> Callable[[Group, PartitionRacks | None], Any]:
+    return lambda _group, _racks: result
 
 
-def is_interrupted(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    raise KeyboardInterrupt
-
-
-class UndecidedTruth:
-    def __bool__(self) -> bool:
-        message = "neither"
-        raise ValueError(message)
-
-
-class Undecided(Dice):
-    deterministic = UndecidedTruth()  # type: ignore[assignment]
-
-
-def assigns_twice(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return {"a": {"t": [0, 0, 1, 2]}}
-
-
-def assigns_to_both(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return {"a": {"t": [0, 1]}, "b": {"t": [1, 2]}}
-
-
-def assigns_beyond(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return {"a": {"t": [0, 1, 2**70]}}
-
-
-def assigns_below(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return {"a": {"t": [-1]}}
-
-
-def gives_pairs(group: Group, partition_racks: PartitionRacks | None) -> Any:
-    return {"a": [("t", [0]), ("t", [1])], "b": {"t": [2], "nowhere": []}}
-
-
+returns_a_list = answers([])
+assigns_to_a_stranger = answers({"stranger": {"t": [0]}})
+assigns_halves = answers({"a": {"t": [0.5]}})
+assigns_twice = answers({"a": {"t": [0, 0, 1, 2]}})
+assigns_to_both = answers({"a": {"t": [0, 1]}, "b": {"t": [1, 2]}})
+assigns_beyond = answers({"a": {"t": [0, 1, 2**70]}})
+assigns_below = answers({"a": {"t": [-1]}})
+gives_pairs = answers({"a": [("t", [0]), ("t", [1])], "b": {"t": [2], "nowhere": []}})
 no_function = 42

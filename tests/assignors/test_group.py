@@ -36,20 +36,11 @@ def test_a_partition_count_that_is_none_is_refused(count: object) -> None:
         Group((), {"t": count})  # type: ignore[dict-item]
 
 
-def test_counts_that_no_cluster_could_hold_together_are_refused() -> None:
-    with pytest.raises(BadGroup, match="3000000 partitions in total"):
-        Group((), {"t": 1_500_000, "u": 1_500_000})
-
-
 def test_topics_may_have_as_many_partitions_together_as_the_limit_and_not_one_more() -> None:
     counts = {"t": MAX_PARTITIONS - 1, "u": 1}
     assert Group((), counts).partitions_per_topic == counts
     with pytest.raises(BadGroup, match=f"{MAX_PARTITIONS + 1} partitions in total"):
         Group((), {"t": MAX_PARTITIONS, "u": 1})
-
-
-def test_all_that_is_wrong_with_an_input_has_one_base() -> None:
-    assert issubclass(BadGroup, AssignorError)
 
 
 def test_a_group_of_nobody_has_an_empty_assignment() -> None:

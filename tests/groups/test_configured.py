@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from streaming.groups.rows import DriftedPartition
-from streaming.records import Configured, GroupInput, GroupObservation
+from streaming.records import Configured, GroupInput, GroupObservation, Member
 from tests.groups.build import (
     Life,
     counted,
@@ -53,19 +53,38 @@ def test_ownership_for_a_configured_sticky_strategy_is_that_of_the_decision_befo
     assert moved == {0: ("b", ("a",)), 1: ("b", ("a",)), 2: ("a", ("b",)), 3: ("a", ("b",))}
 
 
-def test_a_group_that_runs_the_configured_strategy_has_its_own_verdict() -> None:
-    life = Life(configured=Configured("v1", "range"))
-    life.take(make_record(5, even("x", 4, "a", "b")), make_observation(10, X))
-    (row,) = life.rows.drift
-    assert (row.verdict, row.basis, row.own_verdict, row.strategy_mismatch) == ("identical", None, "identical", False)
+EVEN = even("x", 4, "a", "b")
+TWICE = make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",), {"x": (1, 2, 3)})
+SWAPPED = make_member("a", ("x",), {"x": (0, 3)}), make_member("b", ("x",), {"x": (1, 2)})
+
+# Settings, members of a decision, and its verdict, basis, own verdict and whether it runs another strategy.
+JUDGED: dict[str, tuple[Configured, tuple[Member, ...], tuple[str, str | None, str, bool | None]]] = {
+    "a group that runs the configured strategy has its own verdict": (
+        Configured("v1", "range"),
+        EVEN,
+        ("identical", None, "identical", False),
+    ),
+    "two owners are graver than a strategy that nobody configured": (
+        STICKY,
+        TWICE,
+        ("drifted", "invariant", "drifted", True),
+    ),
+    "an empty group runs no wrong strategy": (STICKY, (), ("not_applicable", None, "not_applicable", None)),
+    "a declared library that this release does not know proves nothing": (
+        Configured("v1", None, ("java", "a-library-of-2028")),
+        SWAPPED,
+        ("unverified", None, "unverified", None),
+    ),
+}
 
 
-def test_two_owners_are_graver_than_a_strategy_that_nobody_configured() -> None:
-    twice = make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",), {"x": (1, 2, 3)})
-    life = Life(configured=STICKY)
-    life.take(make_record(5, twice), make_observation(10, X))
+@pytest.mark.parametrize("case", JUDGED)
+def test_the_gravest_of_what_is_configured_and_of_its_own_counts(case: str) -> None:
+    configured, members, expected = JUDGED[case]
+    life = Life(configured=configured)
+    life.take(make_record(5, members), make_observation(10, X))
     (row,) = life.rows.drift
-    assert (row.verdict, row.basis, row.strategy_mismatch) == ("drifted", "invariant", True)
+    assert (row.verdict, row.basis, row.own_verdict, row.strategy_mismatch) == expected
 
 
 def test_a_configured_strategy_that_nobody_knows_is_a_mismatch_without_expected_owners() -> None:
@@ -77,12 +96,6 @@ def test_a_configured_strategy_that_nobody_knows_is_a_mismatch_without_expected_
         "the group runs range, and by-weight is configured; what that gives is not known: strategy 'by-weight' is not "
         "known"
     )
-
-
-def test_an_empty_group_runs_no_wrong_strategy() -> None:
-    life = Life(configured=STICKY)
-    life.take(make_record(5), make_observation(10, X))
-    assert [(row.verdict, row.strategy_mismatch) for row in life.rows.drift] == [("not_applicable", None)]
 
 
 def test_the_table_of_what_ifs_marks_the_configured_strategy() -> None:
@@ -124,9 +137,8 @@ def test_a_change_that_says_nothing_else_of_the_group_judges_nothing() -> None:
 
 
 def test_a_declaration_turns_an_open_verdict_into_an_answer() -> None:
-    swapped = (make_member("a", ("x",), {"x": (0, 3)}), make_member("b", ("x",), {"x": (1, 2)}))
     inputs = [
-        make_record(5, swapped),
+        make_record(5, SWAPPED),
         make_observation(10, X),
         make_observation(20, X, configured=Configured("v1", None, ("java", "librdkafka"))),
     ]
@@ -139,8 +151,7 @@ def test_a_declaration_turns_an_open_verdict_into_an_answer() -> None:
 
 
 def test_an_unexplained_assignment_is_a_finding_and_no_drift() -> None:
-    swapped = (make_member("a", ("x",), {"x": (0, 3)}), make_member("b", ("x",), {"x": (1, 2)}))
-    life = Life.after(make_record(5, swapped), make_observation(10, X))
+    life = Life.after(make_record(5, SWAPPED), make_observation(10, X))
     assert [f.finding for f in life.rows.group_health[-1].findings] == ["unexplained_assignment"]
     life.take(make_record(15, even("x", 4, "a", "b"), generation=2), make_observation(20, X))
     assert life.rows.group_health[-1].findings == ()
@@ -176,11 +187,3 @@ def test_a_change_of_the_settings_judges_a_broker_s_target_once_more() -> None:
         (40, "drifted", "identical", "v2"),
         (50, "identical", "identical", "v3"),
     ]
-
-
-def test_a_declared_library_that_this_release_does_not_know_proves_nothing() -> None:
-    odd = (make_member("a", ("x",), {"x": (0, 3)}), make_member("b", ("x",), {"x": (1, 2)}))
-    life = Life(configured=Configured("v1", None, ("java", "a-library-of-2028")))
-    life.take(make_record(5, odd), make_observation(10, X))
-    (row,) = life.rows.drift
-    assert (row.verdict, row.basis) == ("unverified", None)

@@ -115,28 +115,6 @@ def test_a_group_that_has_deleted_what_it_committed_unreadably_has_lost_nothing(
     assert {row.lost_records for row in life.rows.group_health} == {0}
 
 
-def test_a_membership_that_cannot_be_read_leaves_no_verdict_and_no_finding_of_the_one_before_it() -> None:
-    life = Life()
-    take(life, 10, membership(1, {"a": [0], "b": [1]}))
-    take(life, 30, membership(2, {"a": [0], "b": [0]}))
-    assert life.rows.group_health[-1].verdict == "drifted"
-    take(life, 50, membership(3, {"a": [0], "b": [1]}, later=True), membership(4, {"a": [0], "b": [1]}, later=True))
-    health = life.rows.group_health[-1]
-    reason = "the membership record at offset 50 cannot be read (see quarantine): what was decided since is not known"
-    assert (health.verdict, health.verdict_reason) == ("unverified", reason)
-    assert (health.drifted_count, health.imbalance, health.findings) == (0, None, ())
-    assert {row.member_id for row in life.rows.lag if row.round == 60} == {None}
-    take(life, 70, membership(5, {"a": [0], "b": [1]}))
-    assert (life.rows.group_health[-1].verdict, life.rows.drift[-1].verdict) == ("identical", "identical")
-
-
-def test_a_group_whose_membership_cannot_be_read_from_the_first_record_of_the_log_on_is_not_forgotten() -> None:
-    life = Life.after(*read(0, [membership(1, {"a": [0]}, later=True)]))
-    take(life, 20)
-    reason = "the membership record at offset 0 cannot be read (see quarantine): what was decided since is not known"
-    assert said(life)[:2] == ("unverified", reason)
-
-
 def later(record: Written) -> Written:
     """The record with the next version of its value; Kafka 4 writes version 0."""
     key, value = record
@@ -153,7 +131,70 @@ def said(life: Life) -> tuple[str, str | None, list[str]]:
     return health.verdict, health.verdict_reason, [one.finding for one in health.findings]
 
 
+UNREAD = "the membership record at offset {} cannot be read (see quarantine): what was decided since is not known"
 REASON = "the record at offset {} cannot be read (see quarantine): the group's members and targets are not known"
+
+A_OWNS = {"a": [0]}
+ENDS = [*modern_log.gone("a"), *((modern_log.other_key(kind, GROUP), None) for kind in (6, 3))]
+
+# Records by the second from which on they are written, each followed by a round; then the verdict and its reason.
+CLASSIC: dict[str, list[tuple[dict[int, list[Written]], tuple[str, str | None]]]] = {
+    "the first record of the log": [
+        ({0: [membership(1, A_OWNS, later=True)]}, ("unverified", UNREAD.format(0))),
+    ],
+    "members of an unreadable generation are not asked for commits": [
+        (
+            {10: [membership(1, {"a": [0, 1]})], 30: [membership(2, A_OWNS, later=True)], 400: [], 800: [], 1_200: []},
+            ("unverified", UNREAD.format(30)),
+        ),
+    ],
+    "a tombstone ends what could not be read": [
+        (
+            {10: [membership(1, A_OWNS), commit(5)], 30: [membership(2, A_OWNS, later=True)]},
+            ("unverified", UNREAD.format(30)),
+        ),
+        (
+            {50: [(group_key(GROUP), None)]},
+            ("pending", "the group has members, but no record of its membership has been read yet"),
+        ),
+    ],
+}
+MODERN: dict[str, list[tuple[dict[int, list[Written]], tuple[str, str | None]]]] = {
+    "a current assignment hides what was said of the decision before it": [
+        ({10: modern_log.FIRST}, ("identical", None)),
+        ({30: [later(modern_log.owns("a", 1, 0))]}, ("unverified", REASON.format(30))),
+    ],
+    "a group that ends takes along what could not be read of it": [
+        ({10: [*modern_log.FIRST, later(modern_log.target("somebody else", 0))]}, ("unverified", REASON.format(15))),
+        ({30: [*ENDS, *modern_log.FIRST]}, ("identical", None)),
+    ],
+}
+
+
+@pytest.mark.parametrize(("cases", "case"), [(cases, case) for cases in (CLASSIC, MODERN) for case in cases])
+def test_of_what_cannot_be_read_there_is_no_verdict_and_no_finding(
+    cases: dict[str, list[tuple[dict[int, list[Written]], tuple[str, str | None]]]], case: str
+) -> None:
+    life = Life()
+    for records, expected in cases[case]:
+        for at, log in records.items():
+            (take if cases is CLASSIC else follow)(life, at, *log)
+        assert said(life) == (*expected, [])
+
+
+def test_a_membership_that_cannot_be_read_leaves_no_verdict_and_no_finding_of_the_one_before_it() -> None:
+    life = Life()
+    take(life, 10, membership(1, {"a": [0], "b": [1]}))
+    take(life, 30, membership(2, {"a": [0], "b": [0]}))
+    assert life.rows.group_health[-1].verdict == "drifted"
+    take(life, 50, membership(3, {"a": [0], "b": [1]}, later=True), membership(4, {"a": [0], "b": [1]}, later=True))
+    health = life.rows.group_health[-1]
+    reason = "the membership record at offset 50 cannot be read (see quarantine): what was decided since is not known"
+    assert (health.verdict, health.verdict_reason) == ("unverified", reason)
+    assert (health.drifted_count, health.imbalance, health.findings) == (0, None, ())
+    assert {row.member_id for row in life.rows.lag if row.round == 60} == {None}
+    take(life, 70, membership(5, {"a": [0], "b": [1]}))
+    assert (life.rows.group_health[-1].verdict, life.rows.drift[-1].verdict) == ("identical", "identical")
 
 
 def test_targets_that_cannot_be_read_leave_no_verdict_no_finding_and_no_count_of_moves() -> None:
@@ -201,14 +242,6 @@ def test_what_cannot_be_read_of_a_group_does_not_depend_on_where_the_log_was_cut
     assert "cannot be read" not in (said(life)[1] or "")
 
 
-def test_a_current_assignment_that_cannot_be_read_hides_what_was_said_of_the_decision_before_it() -> None:
-    life = Life()
-    follow(life, 10, *modern_log.FIRST)
-    assert life.rows.group_health[-1].imbalance == 0
-    follow(life, 30, later(modern_log.owns("a", 1, 0)))
-    assert (said(life)[0], life.rows.group_health[-1].imbalance) == ("unverified", None)
-
-
 def test_a_static_member_that_returns_has_no_row_while_its_target_cannot_be_read() -> None:
     life = Life()
     follow(life, 10, *modern_log.FIRST)
@@ -226,30 +259,3 @@ def test_rows_that_cannot_be_read_are_kept_by_name_up_to_a_limit_and_as_one_beyo
     assert len(life.state.modern.unreadable) == 1_001
     follow(life, 2_000, *(modern_log.target(f"m{number}", 0) for number in range(1_500)))
     assert said(life)[0] == "unverified"
-
-
-def test_members_of_an_unreadable_generation_are_not_asked_for_commits() -> None:
-    life = Life()
-    take(life, 10, membership(1, {"a": [0, 1]}), end=10)
-    take(life, 30, membership(2, {"a": [0]}, later=True), end=50)
-    for at in (400, 800, 1_200):
-        take(life, at)
-    assert said(life)[2] == []
-
-
-def test_a_tombstone_ends_what_could_not_be_read_of_a_membership() -> None:
-    life = Life()
-    take(life, 10, membership(1, {"a": [0]}), commit(5))
-    take(life, 30, membership(2, {"a": [0]}, later=True))
-    assert said(life)[0] == "unverified"
-    take(life, 50, (group_key(GROUP), None))
-    assert "cannot be read" not in (said(life)[1] or "")
-
-
-def test_a_group_that_ends_takes_along_what_could_not_be_read_of_it() -> None:
-    life = Life()
-    follow(life, 10, *modern_log.FIRST, later(modern_log.target("somebody else", 0)))
-    assert said(life)[0] == "unverified"
-    end = [(modern_log.other_key(kind, GROUP), None) for kind in (6, 3)]
-    follow(life, 30, *modern_log.gone("a"), *end, *modern_log.FIRST)
-    assert said(life) == ("identical", None, [])

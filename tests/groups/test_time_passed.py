@@ -66,84 +66,114 @@ def grown(second: int, *, ahead: int = 0) -> GroupObservation:
     return timed(second, 6, ahead=ahead, state=None, group_type="consumer")
 
 
-def assigned() -> Life:
-    return Life.after(*read(FIRST))
+def one(second: int, *, ahead: int = 0, **fields: object) -> GroupObservation:
+    return timed(second, 1, ahead=ahead, **fields)
 
 
-def afterwards(life: Life, first: int) -> list[tuple[str, int]]:
-    """The findings of the newest row, after making sure that none since this round begins later than its row."""
-    for row in life.rows.group_health:
-        if row.round >= first:
-            assert all(one.since <= row.round_time for one in row.findings), row
-    return found(life)
+def met(second: int, ahead: int = 0) -> GroupObservation:
+    return timed(second, 4, ahead=ahead, state=None, group_type="consumer")
 
 
-@pytest.mark.parametrize("ahead", [0, 120 * SECOND, HOUR, 6 * HOUR])
-def test_partitions_without_an_owner_are_found_after_the_grace_also_where_the_clock_was_ahead(ahead: int) -> None:
-    life = assigned()
-    life.take(timed(15, 4, ahead=ahead, state=None, group_type="consumer"))
-    life.take(grown(20, ahead=ahead), grown(30, ahead=ahead), grown(40), grown(50), grown(20 + GRACE_S - 1))
-    assert afterwards(life, 50) == [("stale_metadata", 20)]
-    life.take(grown(20 + GRACE_S))
-    assert afterwards(life, 50) == [("unassigned", 20)]
+ONE, TWO = make_record(5, even("orders", 1, "a")), make_record(5, even("orders", 2, "a", "b"))
+ASSIGNED = read(FIRST)
+TO_1970 = -START - 100_000 * SECOND
+
+# Inputs, and the findings of the newest round, each with the second of its beginning.
+CLOCKS: dict[str, list[tuple[list[GroupInput], list[tuple[str, int]]]]] = {
+    **{
+        f"partitions without an owner are found after the grace where the clock was {ahead // SECOND} s ahead": [
+            (
+                [
+                    *(*ASSIGNED, met(15, ahead), grown(20, ahead=ahead), grown(30, ahead=ahead)),
+                    *(grown(second) for second in (40, 50, 20 + GRACE_S - 1)),
+                ],
+                [("stale_metadata", 20)],
+            ),
+            ([grown(20 + GRACE_S)], [("unassigned", 20)]),
+        ]
+        for ahead in (0, 120 * SECOND, HOUR, 6 * HOUR)
+    },
+    "a clock that is set right in two steps leaves no finding that is still to begin": [
+        (
+            [
+                *(*ASSIGNED, grown(20, ahead=2 * HOUR), grown(30, ahead=2 * HOUR), grown(40, ahead=HOUR)),
+                *(grown(second) for second in (50, 60, 70, 80)),
+            ],
+            [("stale_metadata", 20)],
+        )
+    ],
+    "a deletion is shown for ten minutes also where the clock turns out to have been an hour ahead": [
+        (
+            [ONE, make_commit(6, 7), one(10, ahead=HOUR), make_commit(12, None), one(20, ahead=HOUR)],
+            [("offset_deleted", 3_620)],
+        ),
+        ([one(second) for second in (30, 40, 619)], [("offset_deleted", 20)]),
+        ([one(620)], []),
+    ],
+    **{
+        f"that nothing was ever committed holds since the round of it: {first // HOUR} h, then {second // HOUR} h": [
+            (
+                [
+                    *(TWO, timed(10, 2, ahead=first), timed(20, 2, ahead=second, end=200)),
+                    *(timed(at, 2, end=300) for at in (30, 40, 610)),
+                ],
+                [("never_committed", 10)],
+            )
+        ]
+        for first, second in ((0, 0), (HOUR, HOUR), (-HOUR, 0))
+    },
+    **{
+        f"a rewind keeps its time where the clock turns out to have been {ahead // HOUR} h ahead": [
+            (
+                [
+                    *(ONE, make_commit(6, 90), one(10, ahead=ahead), make_commit(12, 20), one(20, ahead=ahead)),
+                    *(one(second) for second in (30, 40, 50)),
+                ],
+                [("rewound", 20)],
+            )
+        ]
+        for ahead in (0, HOUR)
+    },
+    **{
+        f"a start of a right clock stays when one that was ahead meanwhile is set right: {wrong_once}": [
+            (
+                [
+                    *(*ASSIGNED, met(15), grown(20), grown(30)),
+                    *(grown(second, ahead=HOUR) for second in (40, 50, 60)),
+                    *(grown(70), grown(80, ahead=wrong_once), grown(90), grown(100)),
+                ],
+                [("stale_metadata", 20)],
+            )
+        ]
+        for wrong_once in (0, -START)
+    },
+    "a clock that falls back to 1970 makes no rebalance stuck": [
+        (
+            [
+                *(make_record(100_005, even("orders", 1, "a", "b")), one(100_010, state="Stable")),
+                *(one(second, state="PreparingRebalance") for second in (100_020, 100_030)),
+                *(one(second, ahead=TO_1970, state="PreparingRebalance") for second in (100_040, 100_050, 100_060)),
+            ],
+            [("idle_members", 100_005)],
+        )
+    ],
+    "no start is moved to before all times": [
+        (
+            [*ASSIGNED, grown(20), grown(30), *(grown(second, ahead=-START - 95 * SECOND) for second in (100, 110))],
+            [("stale_metadata", -START // SECOND)],
+        )
+    ],
+}
 
 
-def test_a_clock_that_is_set_right_in_two_steps_leaves_no_finding_that_is_still_to_begin() -> None:
-    life = assigned()
-    life.take(*(grown(second, ahead=2 * HOUR) for second in (20, 30)), grown(40, ahead=HOUR))
-    life.take(*(grown(second) for second in (50, 60, 70, 80)))
-    assert afterwards(life, 60) == [("stale_metadata", 20)]
-
-
-def test_a_deletion_is_shown_for_ten_minutes_also_where_the_clock_turns_out_to_have_been_an_hour_ahead() -> None:
-    life = Life.after(make_record(5, even("orders", 1, "a")), make_commit(6, 7), timed(10, 1, ahead=HOUR))
-    life.take(make_commit(12, None), timed(20, 1, ahead=HOUR))
-    assert found(life) == [("offset_deleted", 3_620)]
-    life.take(*(timed(second, 1) for second in (30, 40, 619)))
-    assert found(life) == [("offset_deleted", 20)]
-    life.take(timed(620, 1))
-    assert found(life) == []
-
-
-@pytest.mark.parametrize(("first", "second"), [(0, 0), (HOUR, HOUR), (-HOUR, 0)], ids=["right", "ahead", "behind"])
-def test_that_nothing_was_ever_committed_holds_since_the_round_of_it_whatever_the_clock_said(
-    first: int, second: int
-) -> None:
-    life = Life.after(make_record(5, even("orders", 2, "a", "b")))
-    life.take(timed(10, 2, ahead=first), timed(20, 2, ahead=second, end=200))
-    life.take(*(timed(at, 2, end=300) for at in (30, 40, 610)))
-    assert afterwards(life, 40) == [("never_committed", 10)]
-
-
-@pytest.mark.parametrize("ahead", [0, HOUR])
-def test_a_rewind_keeps_its_time_where_the_clock_turns_out_to_have_been_ahead(ahead: int) -> None:
-    life = Life.after(make_record(5, even("orders", 1, "a")), make_commit(6, 90), timed(10, 1, ahead=ahead))
-    life.take(make_commit(12, 20), timed(20, 1, ahead=ahead), timed(30, 1), timed(40, 1), timed(50, 1))
-    assert afterwards(life, 40) == [("rewound", 20)]
-
-
-@pytest.mark.parametrize("wrong_once", [0, -START])
-def test_a_start_of_a_right_clock_stays_when_one_that_was_ahead_meanwhile_is_set_right(wrong_once: int) -> None:
-    life = assigned()
-    life.take(timed(15, 4, state=None, group_type="consumer"), grown(20), grown(30))
-    life.take(*(grown(second, ahead=HOUR) for second in (40, 50, 60)))
-    life.take(grown(70), grown(80, ahead=wrong_once), grown(90), grown(100))
-    assert afterwards(life, 90) == [("stale_metadata", 20)]
-
-
-def test_a_clock_that_falls_back_to_1970_makes_no_rebalance_stuck_and_changes_no_record_time() -> None:
-    life = Life.after(make_record(100_005, even("orders", 1, "a", "b")))
-    for second, state in ((100_010, "Stable"), (100_020, "PreparingRebalance"), (100_030, "PreparingRebalance")):
-        life.take(timed(second, 1, state=state))
-    for second in (100_040, 100_050, 100_060):
-        life.take(timed(second, 1, ahead=-START - 100_000 * SECOND, state="PreparingRebalance"))
-    assert found(life) == [("idle_members", 100_005)]
-
-
-def test_no_start_is_moved_to_before_all_times() -> None:
-    life = assigned()
-    life.take(grown(20), grown(30), *(grown(second, ahead=-START - 95 * SECOND) for second in (100, 110)))
-    assert found(life) == [("stale_metadata", -START // SECOND)]
+@pytest.mark.parametrize("case", CLOCKS)
+def test_what_began_moves_with_a_clock_that_is_set_right(case: str) -> None:
+    life = Life()
+    for inputs, expected in CLOCKS[case]:
+        life.take(*inputs)
+        assert found(life) == expected
+    newest = life.rows.group_health[-1]
+    assert all(one.since <= newest.round_time for one in newest.findings)
 
 
 def test_a_clock_that_is_set_right_gives_the_same_rows_however_the_stream_was_cut() -> None:

@@ -1,20 +1,16 @@
-"""The rows of an hour, against the same rounds gone through one by one."""
+"""The rows of an hour and of a day, by hand."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streaming.history import group_days, group_hours, partition_hours, rounds_around
 from streaming.tables import table_named
-from tests.examples import examples
 from tests.history.build import HOUR, HOUR_MS, START_MS, rounds, rows_of
 
 CARRY = 1_200_000
@@ -38,70 +34,92 @@ def health(number: int, group: str = "g", **values: Any) -> dict[str, Any]:
     return {"group_id": group, "round": number, "lag_status": "ok", "state": "Stable", "commits": 0, **values}
 
 
-def test_a_mean_weights_each_value_by_the_time_for_which_it_held() -> None:
-    # Rounds 100 to 130 at 0, 10, 20 and 30 s; lag 5 for 20 s, then 50 for 10 s.
-    row = groups(
-        rounds(0, 10_000, 20_000, 30_000), [health(100, lag_total=5, members=2), health(120, lag_total=50, members=3)]
-    )["g"]
-    assert (row["observed_seconds"], row["lag_total_mean"], row["lag_total_max"]) == (30, 20, 50)
-    assert (row["members_min"], row["members_max"], row["members_mean"]) == (2, 3, pytest.approx(7 / 3))
-    assert row["state_seconds"] == [{"name": "Stable", "seconds": 30}]
+FOUR = rounds(0, 10_000, 20_000, 30_000)
+"""Rounds 100 to 130."""
+MANY = rounds(*range(-CARRY - 30_000, 10_001, 10_000))
 
-
-def test_an_hour_begins_with_the_values_before_it() -> None:
-    row = groups(rounds(-20_000, -10_000, 0, 10_000), [health(100, lag_total=7)])["g"]
-    # (Also the step that leads into the hour's first round is the hour's.)
-    assert (row["observed_seconds"], row["lag_total_mean"], row["source_rows"]) == (20, 7, 0)
-
-
-def test_a_value_older_than_a_heartbeat_is_not_carried() -> None:
-    many = rounds(*range(-CARRY - 30_000, 10_001, 10_000))
-    assert groups(many, [health(many[0]["round"], lag_total=7)]) == {}
-    assert groups(many, [health(many[4]["round"], lag_total=7)])["g"]["observed_seconds"] == 20
-
-
-def test_the_time_of_missing_rounds_counts_nowhere() -> None:
-    row = groups(rounds(0, 10_000, 1_810_000, 1_820_000), [health(100, lag_total=1), health(130, lag_total=100)])["g"]
-    assert row["observed_seconds"] == 10 + 30 + 10
-    assert row["lag_total_mean"] == 1
-
-
-def test_what_is_not_known_is_left_out_of_the_mean_and_its_time_is_told() -> None:
-    row = groups(
-        rounds(0, 10_000, 20_000, 30_000),
+Values = dict[str, Any]
+# Rounds, rows of health, and columns of the group's row; None where it has none.
+HOURS: dict[str, tuple[list[Values], list[Values], Values | None]] = {
+    # Lag 5 for 20 s, then 50 for 10 s.
+    "a mean weights each value by the time for which it held": (
+        FOUR,
+        [health(100, lag_total=5, members=2), health(120, lag_total=50, members=3)],
+        {
+            "observed_seconds": 30,
+            "lag_total_mean": 20,
+            "lag_total_max": 50,
+            "members_min": 2,
+            "members_max": 3,
+            "members_mean": pytest.approx(7 / 3),
+            "state_seconds": [{"name": "Stable", "seconds": 30}],
+        },
+    ),
+    # Also the step that leads into the hour's first round is the hour's.
+    "an hour begins with the values before it": (
+        rounds(-20_000, -10_000, 0, 10_000),
+        [health(100, lag_total=7)],
+        {"observed_seconds": 20, "lag_total_mean": 7, "source_rows": 0},
+    ),
+    "a value older than a heartbeat is not carried": (MANY, [health(MANY[0]["round"], lag_total=7)], None),
+    "one that is not older is": (MANY, [health(MANY[4]["round"], lag_total=7)], {"observed_seconds": 20}),
+    "the time of missing rounds counts nowhere": (
+        rounds(0, 10_000, 1_810_000, 1_820_000),
+        [health(100, lag_total=1), health(130, lag_total=100)],
+        {"observed_seconds": 10 + 30 + 10, "lag_total_mean": 1},
+    ),
+    "nor does that of a clock that goes back": (
+        rounds(0, 10_000, 6_000, 16_000),
+        [health(100, lag_total=4), health(120, lag_total=10)],
+        {"observed_seconds": 20, "lag_total_mean": 7},
+    ),
+    "what is not known is left out of the mean and its time is told": (
+        FOUR,
         [health(100, lag_total=4), health(110, lag_total=None, lag_status="unknown"), health(120, lag_total=8)],
-    )["g"]
-    assert (row["lag_total_mean"], row["lag_known_seconds"], row["observed_seconds"]) == (6, 20, 30)
-    assert row["lag_status_seconds"] == [{"name": "ok", "seconds": 20}, {"name": "unknown", "seconds": 10}]
-
-
-def test_a_group_that_has_ended_is_observed_no_longer() -> None:
-    row = groups(
-        rounds(0, 10_000, 20_000, 30_000),
+        {
+            "lag_total_mean": 6,
+            "lag_known_seconds": 20,
+            "observed_seconds": 30,
+            "lag_status_seconds": [{"name": "ok", "seconds": 20}, {"name": "unknown", "seconds": 10}],
+        },
+    ),
+    "a group that has ended is observed no longer": (
+        FOUR,
         [health(100, lag_total=4, commits=3), health(110, ended=True, lag_total=None, commits=2)],
-    )["g"]
-    assert (row["observed_seconds"], row["commits"], row["source_rows"]) == (10, 5, 2)
-
-
-def test_members_that_no_partition_is_left_for_are_timed() -> None:
-    row = groups(
-        rounds(0, 10_000, 20_000, 30_000),
+        {"observed_seconds": 10, "commits": 5, "source_rows": 2},
+    ),
+    "members that no partition is left for are timed": (
+        FOUR,
         [
             health(100, members=5, partitions=3),
             health(120, members=3, partitions=3),
             health(130, members=4, partitions=0),
         ],
-    )["g"]
-    assert (row["members_beyond_partitions_seconds"], row["members_beyond_partitions_max"]) == (20, 2)
+        {"members_beyond_partitions_seconds": 20, "members_beyond_partitions_max": 2},
+    ),
+    "findings are timed and several can hold at once": (
+        FOUR,
+        [
+            health(
+                100,
+                findings=[
+                    ["unassigned", START_MS, "a"],
+                    ["unassigned", START_MS, "b"],
+                    ["rewound", START_MS, None],
+                ],
+            ),
+            health(120, findings=[["rewound", START_MS, None]]),
+        ],
+        {"finding_seconds": [{"name": "rewound", "seconds": 30}, {"name": "unassigned", "seconds": 20}]},
+    ),
+}
 
 
-def test_findings_are_timed_and_several_can_hold_at_once() -> None:
-    two = [["unassigned", START_MS, "a"], ["unassigned", START_MS, "b"], ["rewound", START_MS, None]]
-    row = groups(
-        rounds(0, 10_000, 20_000, 30_000),
-        [health(100, findings=two), health(120, findings=[["rewound", START_MS, None]])],
-    )["g"]
-    assert row["finding_seconds"] == [{"name": "rewound", "seconds": 30}, {"name": "unassigned", "seconds": 20}]
+@pytest.mark.parametrize("case", HOURS)
+def test_the_row_of_an_hour_is_about_the_time_for_which_values_held(case: str) -> None:
+    of_rounds, rows, expected = HOURS[case]
+    found = groups(of_rounds, rows).get("g")
+    assert (found and {name: found[name] for name in expected or {}}) == expected
 
 
 def decision(number: int, revision: int = 1, **values: Any) -> dict[str, Any]:
@@ -257,98 +275,6 @@ def test_numbers_that_no_broker_has_end_at_the_bounds_of_their_type() -> None:
         of_rounds, [lag(n, most, committed_offset=o, commits=most) for n, o in ((100, least), (110, most), (120, most))]
     )
     assert (row["committed_offset_growth"], row["lag_max"], row["commits"]) == (most, most, most)
-
-
-VALUES = st.one_of(st.none(), st.integers(0, 1_000))
-LAGS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 11), VALUES, st.booleans()), max_size=25)
-GAPS = st.lists(st.sampled_from((-4_000, 0, 9_000, 10_000, 30_000, 400_000, 2_000_000)), min_size=11, max_size=11)
-
-
-@pytest.mark.nightly
-@settings(max_examples=examples(60), deadline=None)
-@given(st.integers(-2_500_000, 3_500_000), GAPS, LAGS)
-def test_hours_are_those_of_a_reader_who_goes_through_every_round(
-    start: int, gaps: list[int], rows: list[tuple[str, int, int | None, bool]]
-) -> None:
-    times = [start]
-    for gap in gaps:
-        times.append(times[-1] + gap)
-    of_rounds = rounds(*times)
-    unique = {(group, number): (value, ended) for group, number, value, ended in rows}
-    told = [
-        health(100 + 10 * number, group, lag_total=value, ended=ended)
-        for (group, number), (value, ended) in unique.items()
-    ]
-    expected = by_hand(of_rounds, unique)
-    found = {
-        group: (row["observed_seconds"], row["lag_known_seconds"], row["lag_total_mean"], row["lag_total_max"])
-        for group, row in groups(of_rounds, told).items()
-    }
-    assert found.keys() == expected.keys()
-    for group, values in expected.items():
-        assert found[group] == pytest.approx(values), group
-    by_partition = [
-        lag(100 + 10 * number, value, group, lag_status="unknown" if value is None else "stopped", ended=ended)
-        for (group, number), (value, ended) in unique.items()
-    ]
-    rows_of_partitions = partitions(of_rounds, by_partition, parts=2)
-    assert {
-        row["group_id"]: (row["observed_seconds"], row["lag_known_seconds"], row["lag_mean"], row["lag_max"])
-        for row in rows_of_partitions
-    } == {
-        group: pytest.approx(values)
-        for group, values in expected.items()
-        if any(not ended for (of, _), (_, ended) in unique.items() if of == group)
-        and group in living(of_rounds, unique)
-    }
-
-
-def living(of_rounds: list[dict[str, Any]], rows: dict[tuple[str, int], tuple[int | None, bool]]) -> set[str]:
-    """Groups of which a row that is no end was seen in the hour, or held in it."""
-    return {group for group, (observed, *_, seen) in gone_through(of_rounds, rows).items() if observed or seen}
-
-
-def by_hand(
-    of_rounds: list[dict[str, Any]], rows: dict[tuple[str, int], tuple[int | None, bool]]
-) -> dict[str, tuple[float | None, ...]]:
-    return {group: values[:4] for group, values in gone_through(of_rounds, rows).items()}
-
-
-def gone_through(
-    of_rounds: list[dict[str, Any]], rows: dict[tuple[str, int], tuple[int | None, bool]]
-) -> dict[str, tuple[Any, ...]]:
-    in_hour = [START_MS <= r["round_time"] < START_MS + HOUR_MS for r in of_rounds]
-    if not any(in_hour):
-        return {}
-    first = in_hour.index(True)
-    found = {}
-    for group in {group for group, _ in rows}:
-        held: Any = None  # the value in force, as (value,), before any row None
-        time: dict[Any, int] = defaultdict(int)
-        highest: list[int] = []
-        seen = alive = False
-        for number, one in enumerate(of_rounds):
-            step = one["elapsed_ms"] - of_rounds[number - 1]["elapsed_ms"] if number else 0
-            if held is not None and in_hour[number] and step:
-                time[held] += step
-                highest += [held[0]] if held[0] is not None else []
-            old = of_rounds[first]["elapsed_ms"] - one["elapsed_ms"] > CARRY
-            if (group, number) in rows and not old:
-                value, ended = rows[group, number]
-                held = None if ended else (value,)
-                seen = seen or in_hour[number]
-                alive = alive or (in_hour[number] and not ended)
-                if in_hour[number] and not ended and value is not None:
-                    highest.append(value)
-        observed = sum(time.values())
-        if not observed and not seen:
-            continue
-        known = sum(ms for value, ms in time.items() if value[0] is not None)
-        total = sum(value[0] * ms for value, ms in time.items() if value[0] is not None)
-        found[group] = (
-            observed / 1000, known / 1000, total / known if known else None, max(highest, default=None), alive,
-        )  # fmt: skip
-    return found
 
 
 def test_a_day_is_its_hours_again() -> None:

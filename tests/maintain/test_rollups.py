@@ -237,19 +237,6 @@ def test_after_an_upgrade_of_the_definitions_everything_that_is_kept_is_computed
     assert [done for done in maintain(lake, now) if done.what == "history"] == []
 
 
-@pytest.mark.nightly
-def test_rows_without_their_rounds_are_not_tried_for_ever(lake: DeltaLake) -> None:
-    now = some_hours(lake)
-    shutil.rmtree(lake.path("rounds"))
-    lake = DeltaLake(lake.root)
-    lake.create(TABLES)
-    Writer(lake).append("rounds", at("rounds", now, round=10_000, elapsed_ms=0, interval_ms=INTERVAL_MS))
-    maintainer = Maintainer(lake.root, None, now=lambda: now)
-    list(maintainer.work())
-    assert LakeReader(lake.root).count("group_hourly") > 0
-    assert [done for done in maintainer.work() if done.what == "history"] == []
-
-
 def twice_a_day(lake: DeltaLake, cluster: str, days: Iterable[int]) -> None:
     """Rows of two rounds of each of these days (days before today as negative numbers), an hour apart."""
     hours = [24 * (TODAY + day) + hour for day in days for hour in (1, 2)]
@@ -266,13 +253,6 @@ def of_day(day: date) -> int:
 
 def late_today() -> int:
     return TODAY * DAY_MS + 20 * HOUR_MS
-
-
-def four_hours(lake: DeltaLake) -> int:
-    """The first hours of yesterday, of two groups; returns the time of the last round, ms."""
-    start = (TODAY - 1) * DAY_MS
-    write(Writer(lake), in_one(list(life(random.Random(1), start, 4))))
-    return start + 4 * HOUR_MS - 1
 
 
 def hours_of(lake: DeltaLake) -> dict[tuple[str, int], int]:
@@ -329,21 +309,6 @@ def test_a_row_that_belongs_to_no_hour_does_not_hold_retention_up(lake: DeltaLak
     done = list(Maintainer(lake.root, FIVE_DAYS, now=lambda: now).work())
     deleted = [of_day(one.day) for one in done if one.table == "group_health" and one.day and one.what == "retention"]
     assert deleted == [-5], "all days before this one"
-
-
-@pytest.mark.nightly
-def test_history_that_is_deleted_beside_a_maintainer_at_work_is_filled_again(lake: DeltaLake) -> None:
-    now = four_hours(lake) + 2 * DAY_MS
-    told: list[tuple[str, str]] = []
-    maintainer = Maintainer(lake.root, None, now=lambda: now, report=lambda *one: told.append(one))
-    list(maintainer.work())
-    found = {name: rows_of(lake, name) for name in NAMES}
-    assert {name: len(rows) > 0 for name, rows in found.items()} == dict.fromkeys(NAMES, True)
-    for name in NAMES:
-        shutil.rmtree(lake.path(name))
-    list(maintainer.work())
-    assert {name: rows_of(lake, name) for name in NAMES} == found
-    assert told == [], "nothing is to be done (docs/operations.md)"
 
 
 @pytest.mark.nightly

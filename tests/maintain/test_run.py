@@ -17,7 +17,7 @@ from rich.console import Console
 from streaming.catalog import WatchedCluster, record_fleet, recorded_clusters, rename_problem
 from streaming.config import Settings, load_settings
 from streaming.exceptions import SetupError
-from streaming.maintain import MaintenanceError, NotMaintainedError, forget, repair
+from streaming.maintain import MaintenanceError, forget, repair
 from streaming.maintain import maintain as maintain_command
 from streaming.process import JOB, MAINTAINER, only_one
 from streaming.tables import (
@@ -47,22 +47,6 @@ def test_a_run_says_in_a_line_what_each_piece_has_done(
     assert lines[0].startswith("lag                3 files of ")
     assert lines[0].split("(")[0].endswith("joined ")
     assert lines[-1] == "Nothing else is due."
-
-
-@pytest.mark.nightly
-def test_a_run_says_which_tables_it_could_not_maintain_when_it_finds_out_and_at_the_end(
-    lake: DeltaLake, writer: Writer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for number in range(3):
-        writer.append("lag", row("lag", 0, number, topic="t", partition=0))
-        writer.append("members", row("members", 0, number))
-    for file in Path(lake.path("lag")).rglob("*.parquet"):
-        file.unlink()
-    with pytest.raises(NotMaintainedError) as failed:
-        maintain_command(_settings(lake.root), Console(width=160))
-    first, then, *_ = capsys.readouterr().out.splitlines()
-    assert first == f"lag                not maintained: {failed.value}"
-    assert then.startswith("members            3 files of ")
 
 
 @pytest.mark.nightly

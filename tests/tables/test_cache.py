@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, WriterProperties
 
 from streaming.tables import DeltaLake, LakeReader, Wanted, table_named
-from streaming.tables.held import HeldTable
 from tests.empty_lake import empty_lake
 from tests.tables.cached import CURRENT, CURRENT_OF_TWO, HEALTH, PAST, begun, cache, health, read_all
 
@@ -256,32 +252,3 @@ def test_a_question_that_is_being_answered_does_not_stop_a_reading(lake: DeltaLa
     followed.tidy()
     assert len(followed.rows(PAST)) == 2
     reader.rollback()
-
-
-_LAG = table_named("lag")
-_COLUMNS = ("cluster", "group_id", "topic", "broker", "partition", "round", "lag")
-
-
-def _rows(found: dict[tuple[str, str | None, int], tuple[int, int]]) -> pa.Table:
-    rows = [
-        {"cluster": "c", "group_id": group, "topic": "t", "broker": broker, "partition": n, "round": number, "lag": lag}
-        for (group, broker, n), (number, lag) in found.items()
-    ]
-    schema = pa.schema([_LAG.arrow_schema.field(name) for name in _COLUMNS])
-    return pa.Table.from_pylist(rows, schema)
-
-
-def test_the_present_has_each_keys_newest_row_however_few_rows_come_at_once_and_in_whatever_order() -> None:
-    held = HeldTable(duckdb.connect(), _LAG, "round_time", _COLUMNS, (), None, timedelta(days=1))
-    held.create()
-    draw = random.Random(5)
-    keys = [(f"g{n % 40}", draw.choice([None, "b"]), n) for n in range(400)]
-    newest = dict.fromkeys(keys, (1, 0))
-    held.merge(_rows(newest))
-    for step in range(60):
-        # An older round may come later: files are read from the newest.
-        some = {key: (draw.randrange(60), step) for key in draw.sample(keys, draw.choice([1, 7, 150]))}
-        held.merge(_rows(some))
-        newest |= {key: row for key, row in some.items() if row[0] > newest[key][0]}
-    found = held.connection.execute("SELECT group_id, broker, partition, round FROM newest_lag").fetchall()
-    assert sorted(found, key=repr) == sorted([(*key, number) for key, (number, _) in newest.items()], key=repr)

@@ -10,7 +10,6 @@ from streaming.groups import GroupConfig
 from streaming.groups.rows import DriftedPartition
 from streaming.records import GroupInput, GroupObservation
 from tests.groups.build import (
-    CONFIG,
     MINUTE,
     SECOND,
     START,
@@ -254,7 +253,3 @@ def test_the_round_before_a_waiting_decision_moves_with_a_clock_that_is_set_righ
     life.take(make_record(15, even("x", 6, "a", "b"), generation=2), round_at(20), round_at(30))
     [waiting] = life.state.classic.waiting
     assert waiting.after_round == START + 10 * SECOND
-
-
-def test_the_grace_is_ten_minutes_unless_configured() -> None:
-    assert CONFIG.metadata_grace_ms == 10 * MINUTE

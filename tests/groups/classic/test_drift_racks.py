@@ -13,8 +13,6 @@ import pytest
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
 from streaming.groups import GroupConfig
-from streaming.groups.classic.leader_metadata import racks_of, seen_racks
-from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
 from tests.groups.build import Life, declared, make_member, make_observation, make_record, make_topic
@@ -54,27 +52,6 @@ def judged(*members: Member, before: Racks, after: Racks | str = "same", **chang
     shown((1, before), (1990, before), life=life)
     life.take(make_record(2000, members, **changes))
     return verdict_of(shown((2005, before if isinstance(after, str) else after), life=life))
-
-
-@pytest.mark.parametrize(
-    ("x_since", "y_since", "told"), [(1, 1, True), (1, 1_900, False), (1_900, 1, False), (1, None, True)]
-)
-def test_racks_are_told_where_rounds_have_shown_those_of_every_topic_that_exists_since_the_grace_period(
-    x_since: int, y_since: int | None, told: bool
-) -> None:
-    # 600 s before the decision at 2000.
-    life = Life()
-    for position in (1, 1_900, 1_990):
-        topics = [make_topic("y", None)] if y_since is None else []
-        for name, since in (("x", x_since), ("y", y_since)):
-            if since is not None and position >= since:
-                topics.append(make_topic(name, 2, racks=CROSSED))
-        life.take(make_observation(position, *topics))
-    decision = ClassicDecision(make_record(2_000, two((1,), (0,))), "rebalance", 1)
-    assert seen_racks(life.state, decision, life.config, ["x", "y", "never seen"]).told == told
-    # A state of a release that did not keep racks.
-    life.state.topics["x"].racks.clear()
-    assert not seen_racks(life.state, decision, life.config, ["x", "y"]).told
 
 
 RESTARTS: list[Racks] = [((f"x{n}",), (f"y{n}",)) for n in range(8)]
@@ -283,15 +260,3 @@ def test_a_strategy_of_one_s_own_is_given_the_racks(
 ) -> None:
     config = GroupConfig("test", custom=CustomStrategies((CustomStrategy("mine", f"{__name__}:{strategy}"),)))
     assert judged(*two(of_a, of_b), before=racks, protocol="mine", config=config).verdict == verdict
-
-
-@pytest.mark.parametrize(("changed", "views"), [(1_400, [STRAIGHT]), (1_401, [STRAIGHT, CROSSED])])
-def test_racks_that_were_replaced_before_the_grace_period_are_none_that_a_leader_may_have_known(
-    changed: int, views: list[Racks]
-) -> None:
-    # 600 s before the decision at 2000.
-    life = shown((1, CROSSED), (changed, STRAIGHT), (1_990, STRAIGHT))
-    assert life.state is not None
-    decision = ClassicDecision(make_record(2_000, two((1,), (0,))), "rebalance", 1)
-    found = seen_racks(life.state, decision, life.config, ["x"]).views
-    assert [racks_of(view, {"x": 2})["x"] for view in found] == [list(racks or ()) for racks in views]

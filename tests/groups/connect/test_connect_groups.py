@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
-from streaming.records import Connector, SeenConnectors
+import pytest
+
+from streaming.records import Connector, GroupInput, SeenConnectors
 from tests.groups.build import SECOND, Life, make_commit, make_member, make_record, make_topic
 from tests.groups.connect.workers import TIMEOUT, Cluster, WorkerRecord, connector, decision, seen, url
 
@@ -56,19 +58,133 @@ def test_added_tasks_are_the_cause_of_a_rebalance() -> None:
     assert (cause.cause, cause.topic, cause.before, cause.after) == ("partitions_changed", "db", "2", "3")
 
 
+NOBODY = "unassigned"
+OF_DB = "connector db, task db-0"
+NEVER_RAN = {NOBODY: f"configured in topic connect-configs, and run by nobody: {OF_DB}"}
+NO_REBALANCE = {
+    NOBODY: f"run by nobody, and no rebalance follows, though the scheduled delay of 300 s has passed: {OF_DB}"
+}
+FILES_CONFIGURED, DB_CONFIGURED = Connector("files", 2, "STARTED"), Connector("db", 1, "STARTED")
+BOTH = (FILES_CONFIGURED, DB_CONFIGURED)
+FEWER = (Connector("files", 1, "STARTED"), DB_CONFIGURED)
+STATES = (Connector("files", 1, "PAUSED"), Connector("db", 1, "STOPPED"), Connector("log", -1, "STARTED"))
+RUNS_FILES = decision(5, {"a": WorkerRecord(ran=FILES)})
+LATE = 11 + DELAY + TIMEOUT
+
+
+def shows(position: int, *connectors: Connector, **changes: Any) -> GroupInput:
+    """A round that shows this configuration."""
+    return seen(position, connectors=SeenConnectors("connect-configs", connectors), **changes)
+
+
+def again(at: int) -> GroupInput:
+    """A rebalance that leaves files where it is."""
+    return decision(at, {"a": WorkerRecord(ran=FILES)}, generation=2)
+
+
+# Inputs, and the findings of the newest round.
+FOUND: dict[str, list[tuple[list[GroupInput], dict[str, str]]]] = {
+    "a worker that has not read the configuration of its last assignment is behind": [
+        (
+            [
+                decision(
+                    5,
+                    {"a": WorkerRecord(ran=FILES, read=12, before=12), "b": WorkerRecord(ran=DB, read=7, before=12)},
+                    offset=12,
+                ),
+                seen(10),
+            ],
+            {
+                "worker_behind": "joined without the configuration of the assignment before (config offsets): "
+                "http://b:8083/ at 7, its assignment at 12"
+            },
+        ),
+        ([seen(10 + TIMEOUT)], {}),
+    ],
+    "workers that run nothing are idle once the group has settled": [
+        ([decision(5, {"a": WorkerRecord(ran=FILES), "b": WorkerRecord()}), seen(10)], {}),
+        (
+            [seen(6 + TIMEOUT)],
+            {"idle_members": "1 of 2 workers run nothing of 3 units (connectors and their tasks): http://b:8083/"},
+        ),
+    ],
+    "what is configured and never ran is missing after a rebalance timeout": [
+        ([RUNS_FILES, shows(10, *BOTH), shows(10 + TIMEOUT, *BOTH)], {}),
+        ([shows(11 + TIMEOUT, *BOTH)], NEVER_RAN),
+        ([shows(12 + TIMEOUT, FILES_CONFIGURED)], {}),
+    ],
+    "a connector that is new gets the whole time": [
+        ([RUNS_FILES, shows(10, FILES_CONFIGURED), shows(100, *BOTH), shows(100 + TIMEOUT, *BOTH)], {}),
+    ],
+    "so does a decision that is new": [
+        (
+            [
+                *(RUNS_FILES, shows(10, *BOTH), again(10 + TIMEOUT), shows(11 + TIMEOUT, *BOTH)),
+                shows(11 + 2 * TIMEOUT, *BOTH),
+            ],
+            {},
+        ),
+        ([shows(12 + 2 * TIMEOUT, *BOTH)], NEVER_RAN),
+    ],
+    "nothing is missing while the leader waits or the workers rebalance": [
+        (
+            [
+                decision(5, {"a": WorkerRecord(ran=FILES)}, delay=DELAY * SECOND),
+                *(shows(10, *BOTH), shows(LATE - 1, *BOTH), shows(LATE, *BOTH, state="PreparingRebalance")),
+            ],
+            {},
+        ),
+        ([shows(LATE + 1, *BOTH)], NEVER_RAN),
+    ],
+    "a stopped connector has no tasks to run and a paused one has": [
+        (
+            [
+                decision(5, {"a": WorkerRecord(ran=[("files", -1), ("db", -1), ("log", -1)])}),
+                *(shows(10, *STATES), shows(11 + TIMEOUT, *STATES)),
+            ],
+            {NOBODY: "configured in topic connect-configs, and run by nobody: task files-0"},
+        ),
+    ],
+    "what runs and is not configured is told": [
+        (
+            [RUNS_FILES, shows(10, *FEWER), shows(11 + TIMEOUT, *FEWER)],
+            {"no_such_partition": "run, though topic connect-configs does not configure them: task files-1"}
+            | NEVER_RAN,
+        ),
+    ],
+    "a topic of another group misses nothing": [
+        (
+            [RUNS_FILES, shows(10, DB_CONFIGURED), shows(11 + TIMEOUT, DB_CONFIGURED)],
+            {
+                "no_such_partition": "nothing that runs is configured in topic connect-configs, is it this group's? "
+                "connector files, task files-0, task files-1"
+            },
+        ),
+    ],
+    "without the topic nothing is said of what never ran": [
+        ([RUNS_FILES, shows(10, *BOTH), seen(300)], {}),
+        ([shows(301, *BOTH)], {}),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_a_finding_holds_as_long_as_rounds_show_it(case: str) -> None:
+    life = Life()
+    for inputs, expected in FOUND[case]:
+        for one in inputs:
+            life.take(one)
+        assert findings(life) == expected
+
+
 def test_what_a_lost_worker_ran_is_missing_only_when_the_delay_is_over_and_no_rebalance_came() -> None:
     _, life = lost_worker()
-    assert findings(life) == {
-        "partitions_pending_handover": "run by nobody, waiting for at most 300 s, in case the worker that ran it comes "
-        "back: connector db, task db-0"
-    }
-    life.take(seen(4 + DELAY + TIMEOUT))
-    assert "unassigned" not in findings(life)
-    life.take(seen(4 + DELAY + TIMEOUT + 1))
-    assert findings(life) == {
-        "unassigned": "run by nobody, and no rebalance follows, though the scheduled delay of 300 s has passed: "
-        "connector db, task db-0"
-    }
+    waits = f"run by nobody, waiting for at most 300 s, in case the worker that ran it comes back: {OF_DB}"
+    assert findings(life) == {"partitions_pending_handover": waits}
+    life.take(shows(6, *BOTH), shows(4 + DELAY + TIMEOUT, *BOTH))
+    assert NOBODY not in findings(life)
+    life.take(shows(5 + DELAY + TIMEOUT, *BOTH))
+    assert findings(life) == NO_REBALANCE
 
 
 def test_what_a_lost_worker_ran_is_given_to_another_after_the_delay() -> None:
@@ -87,27 +203,10 @@ def test_what_was_deleted_is_not_missing() -> None:
     assert findings(life) == {}
 
 
-def test_a_worker_that_has_not_read_the_configuration_of_its_last_assignment_is_behind() -> None:
-    workers = {"a": WorkerRecord(ran=FILES, read=12, before=12), "b": WorkerRecord(ran=DB, read=7, before=12)}
-    life = Life.after(decision(5, workers, offset=12), seen(10))
-    assert findings(life)["worker_behind"].endswith("(config offsets): http://b:8083/ at 7, its assignment at 12")
-    life.take(seen(10 + TIMEOUT))
-    assert "worker_behind" not in findings(life)
-
-
-def test_an_assignment_error_is_a_finding() -> None:
-    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES, read=8, before=8)}, error=1, offset=9), seen(10))
+def test_what_a_leader_could_not_assign_is_said_once() -> None:
+    life = Life.after(decision(5, {"a": WorkerRecord(read=8, before=8)}, error=1, offset=9))
+    life.take(shows(10, FILES_CONFIGURED), shows(11 + TIMEOUT, FILES_CONFIGURED))
     assert list(findings(life)) == ["assignment_error"]
-
-
-def test_workers_that_run_nothing_are_idle_once_the_group_has_settled() -> None:
-    workers = {"a": WorkerRecord(ran=FILES), "b": WorkerRecord()}
-    life = Life.after(decision(5, workers), seen(10))
-    assert findings(life) == {}
-    life.take(seen(6 + TIMEOUT))
-    assert findings(life) == {
-        "idle_members": "1 of 2 workers run nothing of 3 units (connectors and their tasks): http://b:8083/"
-    }
 
 
 def test_connectors_and_tasks_are_each_dealt_evenly_so_one_worker_may_have_one_more_of_both() -> None:
@@ -144,87 +243,3 @@ def test_a_group_that_was_connects_starts_again_as_a_group_of_consumers() -> Non
     row = life.rows.rebalance_churn[-1]
     assert (row.partitions_moved, row.protocol_type) == (0, "consumer")
     assert life.rows.drift[-1].verdict == "identical"
-
-
-def configured(life: Life, position: int, *connectors: Connector, **changes: object) -> dict[str, str]:
-    """What is found in a round that shows this configuration."""
-    life.take(seen(position, connectors=SeenConnectors("connect-configs", connectors), **changes))
-    return findings(life)
-
-
-FILES_CONFIGURED, DB_CONFIGURED = Connector("files", 2, "STARTED"), Connector("db", 1, "STARTED")
-
-
-def test_what_is_configured_and_never_ran_is_missing_after_a_rebalance_timeout() -> None:
-    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES)}))
-    assert configured(life, 10, FILES_CONFIGURED, DB_CONFIGURED) == {}
-    assert configured(life, 10 + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
-    found = configured(life, 11 + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED)
-    assert found == {"unassigned": "configured in topic connect-configs, and run by nobody: connector db, task db-0"}
-    (shown,) = life.rows.group_health[-1].findings
-    assert shown.since == life.rows.group_health[0].round_time
-    assert configured(life, 12 + TIMEOUT, FILES_CONFIGURED) == {}
-
-
-def test_a_connector_that_is_new_and_a_decision_that_is_new_get_the_whole_time() -> None:
-    cluster, life = Cluster({"a": []}), Life()
-    life.take(cluster.decide({"a": FILES}, {}))
-    assert configured(life, 10, FILES_CONFIGURED) == {}
-    assert configured(life, 100, FILES_CONFIGURED, DB_CONFIGURED) == {}
-    assert configured(life, 100 + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
-    life.take(msgspec.structs.replace(cluster.decide({}, {}), record=101 + TIMEOUT))
-    assert configured(life, 102 + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
-    assert configured(life, 102 + 2 * TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
-    assert "unassigned" in configured(life, 103 + 2 * TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED)
-
-
-def test_nothing_is_missing_while_the_leader_waits_or_the_workers_rebalance() -> None:
-    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES)}, delay=DELAY * SECOND))
-    configured(life, 10, FILES_CONFIGURED, DB_CONFIGURED)
-    assert configured(life, 10 + DELAY + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED) == {}
-    late = 11 + DELAY + TIMEOUT
-    assert configured(life, late, FILES_CONFIGURED, DB_CONFIGURED, state="PreparingRebalance") == {}
-    assert "unassigned" in configured(life, late + 1, FILES_CONFIGURED, DB_CONFIGURED)
-
-
-def test_a_stopped_connector_has_no_tasks_to_run_and_a_paused_one_has() -> None:
-    life = Life.after(decision(5, {"a": WorkerRecord(ran=[("files", -1), ("db", -1), ("log", -1)])}))
-    connectors = (Connector("files", 1, "PAUSED"), Connector("db", 1, "STOPPED"), Connector("log", -1, "STARTED"))
-    configured(life, 10, *connectors)
-    found = configured(life, 11 + TIMEOUT, *connectors)
-    assert found == {"unassigned": "configured in topic connect-configs, and run by nobody: task files-0"}
-
-
-def test_what_runs_and_is_not_configured_is_told_and_a_topic_of_another_group_misses_nothing() -> None:
-    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES)}))
-    fewer = Connector("files", 1, "STARTED")
-    configured(life, 10, fewer, DB_CONFIGURED)
-    found = configured(life, 11 + TIMEOUT, fewer, DB_CONFIGURED)
-    assert found == {
-        "no_such_partition": "run, though topic connect-configs does not configure them: task files-1",
-        "unassigned": "configured in topic connect-configs, and run by nobody: connector db, task db-0",
-    }
-    configured(life, 200, DB_CONFIGURED)
-    assert configured(life, 201 + TIMEOUT, DB_CONFIGURED) == {
-        "no_such_partition": "nothing that runs is configured in topic connect-configs, is it this group's? "
-        "connector files, task files-0, task files-1"
-    }
-
-
-def test_without_the_topic_nothing_is_said_of_what_never_ran() -> None:
-    life = Life.after(decision(5, {"a": WorkerRecord(ran=FILES)}))
-    configured(life, 10, FILES_CONFIGURED, DB_CONFIGURED)
-    life.take(seen(300))
-    assert findings(life) == {}
-    assert configured(life, 301, FILES_CONFIGURED, DB_CONFIGURED) == {}
-
-
-def test_what_was_taken_from_a_worker_and_what_a_leader_could_not_assign_is_said_once() -> None:
-    _, life = lost_worker()
-    configured(life, 6, FILES_CONFIGURED, DB_CONFIGURED)
-    configured(life, 10 + DELAY + TIMEOUT, FILES_CONFIGURED, DB_CONFIGURED)
-    assert [one.finding for one in life.rows.group_health[-1].findings] == ["unassigned"]
-    assert findings(life)["unassigned"].startswith("run by nobody, and no rebalance follows")
-    failed = Life.after(decision(5, {"a": WorkerRecord(read=8, before=8)}, error=1, offset=9))
-    configured(failed, 10, FILES_CONFIGURED)
-    assert list(configured(failed, 11 + TIMEOUT, FILES_CONFIGURED)) == ["assignment_error"]

@@ -13,6 +13,7 @@ from tests.groups.build import (
     Life,
     even,
     make_commit,
+    make_cooperative,
     make_member,
     make_observation,
     make_record,
@@ -27,91 +28,98 @@ from tests.groups.modern_log import FIRST, epoch, metadata, observation, owns, r
 TIMEOUT_S = 300
 
 
-def watched(*states: tuple[int, str], life: Life | None = None) -> Life:
-    """A group of two, with rounds that show these states at these seconds."""
-    if life is None:
-        life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
-    for at, state in states:
-        life.take(make_observation(at, make_topic("x", 2), state=state))
-    return life
+def shows(second: int, state: str, **changes: Any) -> GroupInput:
+    """A round that shows the group in this state."""
+    return make_observation(second, make_topic("x", 2), state=state, **changes)
+
+
+def blocked(second: int, since: int) -> GroupInput:
+    return shows(second, PREPARING, held_since=START + since * SECOND)
 
 
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
-STUCK = [("stuck_rebalance", 20)]
+STUCK = ("stuck_rebalance", 20)
+TWO = make_record(5, even("x", 2, "a", "b"))
+TWO_DECIDED = [TWO, shows(10, "Stable")]
 
-# States that rounds show at these seconds, and the findings then.
-STATES: dict[str, list[tuple[list[tuple[int, str]], list[tuple[str, int]]]]] = {
-    "within the timeout": [([(20, PREPARING), (20 + TIMEOUT_S, PREPARING)], [])],
+# Inputs, and the findings of the newest round.
+STATES: dict[str, list[tuple[list[GroupInput], list[tuple[str, int]]]]] = {
+    "within the timeout": [([*TWO_DECIDED, shows(20, PREPARING), shows(20 + TIMEOUT_S, PREPARING)], [])],
     "a second phase has a timeout of its own": [
-        ([(20, PREPARING), (300, COMPLETING), (590, COMPLETING)], []),
-        ([(601, COMPLETING)], STUCK),
+        ([*TWO_DECIDED, shows(20, PREPARING), shows(300, COMPLETING), shows(590, COMPLETING)], []),
+        ([shows(601, COMPLETING)], [STUCK]),
     ],
     "one that begins again and again is stuck after three timeouts": [
-        ([(at, (PREPARING, COMPLETING)[at // 100 % 2]) for at in range(20, 920, 100)], []),
-        ([(921, PREPARING)], STUCK),
+        ([*TWO_DECIDED, *(shows(at, (PREPARING, COMPLETING)[at // 100 % 2]) for at in range(20, 920, 100))], []),
+        ([shows(921, PREPARING)], [STUCK]),
     ],
     "it ends with a round that shows another state": [
-        ([(20, PREPARING), (400, PREPARING)], STUCK),
-        ([(410, "Stable")], []),
-        ([(420, PREPARING)], []),
+        ([*TWO_DECIDED, shows(20, PREPARING), shows(400, PREPARING)], [STUCK]),
+        ([shows(410, "Stable")], []),
+        ([shows(420, PREPARING)], []),
+    ],
+    "rebalances that end between the rounds are not one that lasts": [
+        ([*TWO_DECIDED, shows(20, PREPARING)], []),
+        *(
+            (
+                [make_record(at, even("x", 2, "a", "b"), generation=at), shows(at + 10, PREPARING)],
+                [],
+            )
+            for at in range(100, 2_000, 100)
+        ),
+    ],
+    "one that was stuck before the log was blocked stays so": [
+        ([*TWO_DECIDED, shows(20, PREPARING), shows(370, PREPARING)], [STUCK]),
+        ([blocked(390, 380)], [("offsets_blocked", 380), STUCK]),
+        ([shows(400, PREPARING)], [STUCK]),
+    ],
+    "what turns out to have been one when the log goes on is stuck at once": [
+        ([*TWO_DECIDED, shows(20, PREPARING), blocked(400, 30)], [("offsets_blocked", 30)]),
+        ([shows(410, PREPARING)], [STUCK]),
+    ],
+    "a first rebalance whose timeouts nobody knows": [([shows(20, PREPARING), shows(20_000, PREPARING)], [])],
+    "one before an outage and one after it are not one that lasts": [
+        (
+            [
+                *TWO_DECIDED,
+                *(
+                    shows(at, PREPARING, elapsed=elapsed * SECOND)
+                    for at, elapsed in ((20, 20), (3_620, 50), (3_630, 60))
+                ),
+            ],
+            [],
+        )
+    ],
+    "members that wait for a handover are not idle": [
+        (
+            [
+                *(make_cooperative(5, 1, a=(0, 1, 2)), make_observation(6, make_topic("x", 3))),
+                *(make_cooperative(15, 2, a=(0, 1), b=()), make_observation(16, make_topic("x", 3))),
+            ],
+            [("partitions_pending_handover", 15)],
+        ),
+        ([make_cooperative(25, 3, a=(0, 1), b=(2,)), make_observation(26, make_topic("x", 3))], []),
     ],
 }
 
 
 @pytest.mark.parametrize("case", STATES)
 def test_a_rebalance_is_stuck_after_the_timeouts_of_its_members(case: str) -> None:
-    life = watched()
-    for states, expected in STATES[case]:
-        assert found(watched(*states, life=life)) == expected
+    life = Life()
+    for inputs, expected in STATES[case]:
+        life.take(*inputs)
+        assert found(life) == expected
 
 
 @pytest.mark.parametrize(
     ("state", "task"), [(PREPARING, "join again"), (COMPLETING, "get their assignments from the leader")]
 )
 def test_a_stuck_rebalance_says_what_its_members_are_to_do(state: str, task: str) -> None:
-    life = watched((20, state), (21 + TIMEOUT_S, state))
-    assert found(life) == STUCK
+    life = Life.after(*TWO_DECIDED, shows(20, state), shows(21 + TIMEOUT_S, state))
+    assert found(life) == [STUCK]
     assert detail(life) == (
         f"{state}: the members of the last generation (2) have 300 s to {task}, and no generation has followed"
     )
-
-
-def test_rebalances_that_end_between_the_rounds_are_not_one_that_lasts() -> None:
-    life = watched((20, "PreparingRebalance"))
-    for number, at in enumerate(range(100, 2_000, 100)):
-        life.take(make_record(at, even("x", 2, "a", "b"), generation=2 + number))
-        watched((at + 10, "PreparingRebalance"), life=life)
-        assert found(life) == []
-
-
-def test_while_the_log_is_blocked_a_rebalance_that_was_stuck_stays_so_and_is_watched_on() -> None:
-    blocked = {"state": "PreparingRebalance", "held_since": START + 380 * SECOND}
-    life = watched((20, "PreparingRebalance"), (370, "PreparingRebalance"))
-    assert found(life) == [("stuck_rebalance", 20)]
-    life.take(make_observation(390, make_topic("x", 2), **blocked))
-    assert found(life) == [("offsets_blocked", 380), ("stuck_rebalance", 20)]
-    assert found(watched((400, "PreparingRebalance"), life=life)) == [("stuck_rebalance", 20)]
-
-
-def test_what_turns_out_to_have_been_one_rebalance_when_the_log_goes_on_is_stuck_at_once() -> None:
-    blocked = {"state": "PreparingRebalance", "held_since": START + 30 * SECOND}
-    life = watched((20, "PreparingRebalance"))
-    life.take(make_observation(400, make_topic("x", 2), **blocked))
-    assert [name for name, _ in found(life)] == ["offsets_blocked"]
-    assert found(watched((410, "PreparingRebalance"), life=life)) == [("stuck_rebalance", 20)]
-
-
-def test_of_a_first_rebalance_whose_timeouts_nobody_knows_nothing_is_said() -> None:
-    life = Life()
-    watched((20, "PreparingRebalance"), (20_000, "PreparingRebalance"), life=life)
-    assert found(life) == []
-
-
-def test_a_rebalance_before_an_outage_and_one_after_it_are_not_one_that_lasts() -> None:
-    life = watched()
-    for at, elapsed in ((20, 20), (3_620, 50), (3_630, 60)):
-        life.take(make_observation(at, make_topic("x", 2), state="PreparingRebalance", elapsed=elapsed * SECOND))
-    assert found(life) == []
 
 
 @pytest.mark.parametrize(
@@ -162,21 +170,6 @@ def test_members_that_own_nothing_are_idle_for_a_reason(
     assert told == ([expected] if expected is not None else [])
 
 
-def test_members_that_wait_for_a_handover_are_not_idle() -> None:
-    life = Life()
-
-    def generation(at: int, number: int, **owned: tuple[int, ...]) -> None:
-        members = [make_member(name, ("x",), {"x": of} if of else {}) for name, of in owned.items()]
-        record = make_record(at, members, generation=number, protocol="cooperative-sticky")
-        life.take(record, make_observation(at + 1, make_topic("x", 3)))
-
-    generation(5, 1, a=(0, 1, 2))
-    generation(15, 2, a=(0, 1), b=())
-    assert [name for name, _ in found(life)] == ["partitions_pending_handover"]
-    generation(25, 3, a=(0, 1), b=(2,))
-    assert found(life) == []
-
-
 def test_a_member_that_the_broker_gives_nothing_is_idle_once_the_target_is_reached() -> None:
     life = Life.after(*read(FIRST), observation(15))
     second = [metadata("b"), epoch(2), target("a", 0, 1, 2, 3), target("b"), stands(2), owns("a", 2, 0, 1, 2, 3)]
@@ -187,30 +180,12 @@ def test_a_member_that_the_broker_gives_nothing_is_idle_once_the_target_is_reach
     assert detail(life) == "1 of 2 members own nothing, the broker assigns 4 partitions for 2 members so: b"
 
 
-def consuming(*ends: tuple[int, int]) -> Life:
-    """A group of two that owns x, with rounds that show these high watermarks at these seconds."""
-    life = Life.after(make_record(5, even("x", 2, "a", "b")))
-    for at, end in ends:
-        life.take(make_observation(at, make_topic("x", 2, end=end)))
-    return life
-
-
-def test_members_that_own_partitions_where_records_arrive_and_commit_nothing_are_a_finding_after_ten_minutes() -> None:
-    life = consuming((10, 100), (300, 150), (609, 200))
-    assert found(life) == []
-    life.take(make_observation(610, make_topic("x", 2, end=200)))
-    assert found(life) == [("never_committed", 10)]
-    assert detail(life) == "records arrive in the group's partitions, and the group has never committed"
-    life.take(make_commit(620, 90, topic="x"), make_observation(630, make_topic("x", 2, end=200)))
-    assert found(life) == []
-
-
-def ends(second: int, *end: int, **changes: Any) -> GroupInput:
-    return make_observation(second, make_topic("x", len(end), end=end, **changes))
+def ends(second: int, *end: int, held: int | None = None, **changes: Any) -> GroupInput:
+    since = None if held is None else START + held * SECOND
+    return make_observation(second, make_topic("x", len(end), end=end, **changes), held_since=since)
 
 
 OPEN = {"last_stable_offsets": packed([100, 100])}
-TWO = make_record(5, even("x", 2, "a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -237,6 +212,14 @@ TWO = make_record(5, even("x", 2, "a", "b"))
         ([TWO, *(ends(at, 150, 150, **OPEN) for at in (10, 300, 2_000))], []),
         # A single offset may be a transaction marker.
         ([make_record(5, (make_member("a", ("x",), {"x": (0,)}),)), ends(10, 100), ends(700, 101)], []),
+        # A commit may be there unread, also where records came before the hold.
+        (
+            [
+                *(TWO, ends(10, 100, 100), ends(20, 200, 200)),
+                *(ends(at, at, at, held=25) for at in (300, 700, 900)),
+            ],
+            [("offsets_blocked", 25)],
+        ),
         # A group without members is not asked.
         (
             [TWO, ends(10, 100, 100), ends(300, 150, 150), make_record(400, (), generation=2), ends(2_000, 300, 300)],
@@ -250,12 +233,13 @@ def test_only_members_that_have_had_time_to_commit_what_arrived_are_told_of(
     assert found(Life.after(*inputs)) == expected
 
 
-def test_a_commit_that_may_be_there_unread_keeps_the_finding_away_also_where_records_came_before_the_hold() -> None:
-    life = consuming((10, 100), (20, 200))
-    for at in (300, 700, 900):
-        life.take(make_observation(at, make_topic("x", 2, end=at), held_since=START + 25 * SECOND))
-        assert [name for name, _ in found(life)] == ["offsets_blocked"]
-    life.take(make_commit(901, 150, topic="x"), make_observation(910, make_topic("x", 2, end=1_000)))
+def test_members_that_own_partitions_where_records_arrive_and_commit_nothing_are_a_finding_after_ten_minutes() -> None:
+    life = Life.after(TWO, ends(10, 100, 100), ends(300, 150, 150), ends(609, 200, 200))
+    assert found(life) == []
+    life.take(ends(610, 200, 200))
+    assert found(life) == [("never_committed", 10)]
+    assert detail(life) == "records arrive in the group's partitions, and the group has never committed"
+    life.take(make_commit(620, 90, topic="x"), ends(630, 200, 200))
     assert found(life) == []
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streaming.groups.rows import GroupHealthRow, LagRow
 from streaming.records import GroupInput, TopicObservation, TopicRetention
-from tests.examples import examples
 from tests.groups.build import (
     SECOND,
     START,
@@ -117,56 +114,18 @@ def test_no_lag_at_all_says_nothing() -> None:
     assert told(life.rows.group_health[-1]) == (None, None, "lag_unknown")
 
 
-Topics = list[tuple[TopicRetention | None, int]]
-
-
-@st.composite
-def several(draw: st.DrawFn) -> Topics:
-    """Topics with their settings, and the round from which on they have unread records."""
-    kept = st.one_of(
-        st.none(),
-        st.builds(
-            TopicRetention,
-            st.sampled_from([-1, 0, 60_000, HOUR_MS, 2**63 - 1]),
-            st.sampled_from([-1, -1, 1_000]),
-            st.booleans(),
-            st.booleans(),
-        ),
-    )
-    return draw(st.lists(st.tuples(kept, st.integers(2, 8)), min_size=1, max_size=4))
-
-
-@settings(deadline=None, max_examples=examples(100))
-@given(several())
-def test_of_several_topics_the_first_end_counts(topics: Topics) -> None:
-    life = Life()
-    names = [f"t{number}" for number in range(len(topics))]
-    members = even(names[0], 1, "a", topics=names)
-    life.take(make_record(5, members), *(make_commit(6, 100, topic=name) for name in names))
-    for step in range(1, 11):
-        seen = [
-            make_topic(name, 1, end=100 if step < since else 150, retention=kept)
-            for name, (kept, since) in zip(names, topics, strict=True)
-        ]
-        life.take(make_observation(10 * step, *seen))
+@pytest.mark.parametrize("kept", [keeping(5 * HOUR_MS), None])
+def test_of_several_topics_the_first_end_counts(kept: TopicRetention | None) -> None:
+    # Of topic x records are unread since the round at 30, of y, which keeps them for longer, since that at 20.
+    life = Life.after(make_record(5, even("x", 1, "a", topics=("x", "y"))))
+    life.take(*(make_commit(6, 100, topic=name) for name in ("x", "y")))
+    for at, x, y in ((10, 100, 100), (20, 100, 150), (30, 150, 150), (40, 150, 150)):
+        topics = make_topic("x", 1, end=x, retention=APPENDED), make_topic("y", 1, end=y, retention=kept)
+        life.take(make_observation(at, *topics))
     row = life.rows.group_health[-1]
-    # Each record came between the rounds at 10 (since - 1) and 10 since + 0.5; that of 100 is the newest row.
-    limited = [
-        (kept, since)
-        for kept, since in topics
-        if kept is not None and kept.deletes and (0 <= kept.ms < 2**62 or kept.bytes >= 0)
-    ]
-    ends = [kept.ms / 1000 + 10 * since + 0.5 for kept, since in limited if 0 <= kept.ms < 2**62]
-    upper = max(0.0, min(ends) - row.round) if ends else None
-    assert row.loses_data_in_seconds_max == (None if upper is None else pytest.approx(upper))
-    firm = all(kept is not None for kept, _ in topics) and all(kept.bytes < 0 for kept, _ in limited)
-    if not firm:
-        assert row.loses_data_in_seconds_min is None
-    elif limited:
-        least = min(kept.ms / 1000 + 10 * (since - 1) - 60 for kept, since in limited)
-        assert row.loses_data_in_seconds_min == pytest.approx(max(0.0, least - row.round))
-    else:
-        assert told(row) == (None, None, "no_retention")
+    assert (row.round, row.loses_data_in_seconds_max, row.loses_data_topic) == (30, 3_600 + 30.5 - 30, "x")
+    # What is kept for nobody knows how long may go at any time.
+    assert row.loses_data_in_seconds_min == (None if kept is None else 3_600 + 20 - 60 - 30)
 
 
 def topic(start: int, end: int = 5_000_000, **changes: Any) -> TopicObservation:

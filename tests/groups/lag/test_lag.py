@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -140,15 +141,6 @@ def test_what_one_round_shows_of_lag(case: str) -> None:
     assert {name: getattr(row, name) for name in expected} == expected
 
 
-def test_an_observation_is_judged_with_exactly_the_commits_below_its_position() -> None:
-    life = Life.after(
-        make_commit(9, 50, topic="x"), make_commit(10, 90, topic="x"), make_observation(10, make_topic("x", 1))
-    )
-    assert (last(life).committed_offset, last(life).commits) == (50, 1)
-    life.take(make_observation(11, make_topic("x", 1)))
-    assert (last(life).committed_offset, last(life).commits) == (90, 1)
-
-
 def test_the_commits_of_all_rows_sum_up_to_all_commits() -> None:
     life = Life()
     total = 0
@@ -163,39 +155,95 @@ def test_the_commits_of_all_rows_sum_up_to_all_commits() -> None:
     assert sum(row.commits for row in life.rows.group_health) == total + 2
 
 
-def test_a_step_back_is_told_once() -> None:
-    life = Life.after(make_commits(5, 80, 20, 30, topic="x"), make_observation(10, make_topic("x", 1)))
-    life.take(make_commit(15, 25, topic="x"), make_observation(20, make_topic("x", 1)))
-    life.take(make_commit(25, 26, topic="x"), make_observation(30, make_topic("x", 1)))
-    assert [row.rewound_by for row in life.rows.lag] == [60, 5, 0]
+def seen(second: int, partitions: int = 1, **changes: Any) -> GroupInput:
+    return make_observation(second, make_topic("x", partitions), **changes)
 
 
-def test_a_deleted_offset_closes_the_partition() -> None:
-    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
-    life.take(make_commit(15, None, topic="x"), make_observation(20, make_topic("x", 1)))
-    row = last(life)
-    assert (row.ended, row.offset_deleted, row.committed_offset, row.lag, row.reason) == (
-        True,
-        True,
-        None,
-        None,
-        "ended",
-    )
-    life.take(make_observation(700, make_topic("x", 1)))
-    assert len(life.rows.lag) == 2
+COMMITTED = [make_commit(5, 80, topic="x"), seen(10)]
+WITHOUT = make_record(15, (make_member("a", ("x",), {}),), generation=2)
+B_OWNS = make_record(15, (make_member("b", ("x",), {"x": (0,)}),), generation=2)
+
+# Inputs, columns, and their values in all rows of lag.
+ROWS: dict[str, tuple[list[GroupInput], str, list[Any]]] = {
+    "a round is judged with exactly the commits below its position": (
+        [make_commit(9, 50, topic="x"), make_commit(10, 90, topic="x"), seen(10), seen(11)],
+        "round committed_offset commits",
+        [(10, 50, 1), (11, 90, 1)],
+    ),
+    "a step back is told once": (
+        [
+            *(make_commits(5, 80, 20, 30, topic="x"), seen(10), make_commit(15, 25, topic="x"), seen(20)),
+            *(make_commit(25, 26, topic="x"), seen(30)),
+        ],
+        "round rewound_by",
+        [(10, 60), (20, 5), (30, 0)],
+    ),
+    "a deleted offset closes the partition": (
+        [*COMMITTED, make_commit(15, None, topic="x"), seen(20), seen(700)],
+        "round ended offset_deleted committed_offset lag reason",
+        [(10, False, False, 80, 20, None), (20, True, True, None, None, "ended")],
+    ),
+    "that of a subscribed partition leaves one without a commit": (
+        [owner(), *COMMITTED, make_commit(15, None, topic="x"), seen(20)],
+        "round ended offset_deleted committed_offset reason",
+        [(10, False, False, 80, None), (20, False, True, None, "no_commit")],
+    ),
+    "an offset expired and committed again between two rounds says so": (
+        [*COMMITTED, make_commits(15, None, 90, topic="x"), seen(20)],
+        "round offset_deleted committed_offset",
+        [(10, False, 80), (20, True, 90)],
+    ),
+    "a commit of the same offset is counted in a row": (
+        [*COMMITTED, make_commit(15, 80, topic="x"), seen(20)],
+        "round commits",
+        [(10, 1), (20, 1)],
+    ),
+    "commits of a time without rounds are counted in the next one": (
+        [
+            *(make_commit(5, 80, topic="x"), seen(10, idle=True)),
+            *(*(make_commit(at, 80, topic="x") for at in (20, 100, 400)), seen(600, idle=True)),
+        ],
+        "round commits",
+        [(10, 1), (600, 3)],
+    ),
+    "a new owner makes a row": (
+        [owner(), seen(10), B_OWNS, seen(20)],
+        "round member_id client_id client_host",
+        [(10, "a", "consumer-1", "/127.0.0.1"), (20, "b", "consumer-1", "/127.0.0.1")],
+    ),
+    "every partition of a subscribed topic has a row": (
+        [owner(), seen(10, 3)],
+        "partition member_id",
+        [(0, "a"), (1, None), (2, None)],
+    ),
+    # The commit may belong to either of the two topics.
+    "a topic made again is not taken for a rewind": (
+        [
+            *(make_commit(5, 90, topic="x"), make_observation(10, make_topic("x", 1, topic_id="first"))),
+            make_commit(15, 3, topic="x"),
+            make_observation(20, make_topic("x", 1, end=10, topic_id="second")),
+            make_commit(25, 4, topic="x"),
+            make_observation(30, make_topic("x", 1, end=10, topic_id="second")),
+        ],
+        "round lag_status lag rewound_by",
+        [(10, "ok", 10, 0), (20, "unknown", None, 0), (30, "ok", 6, 0)],
+    ),
+    "partitions of a topic that no round shows are closed once they have neither an owner nor a commit": (
+        [
+            make_record(1, (make_member("a", ("x",), {"x": (0, 1)}),)),
+            *(make_commit(5, 70, topic="x"), seen(10, 2), WITHOUT, make_commit(16, None, topic="x")),
+            make_observation(20),
+        ],
+        "round partition ended",
+        [(10, 0, False), (10, 1, False), (20, 0, True), (20, 1, True)],
+    ),
+}
 
 
-def test_a_deleted_offset_of_a_subscribed_partition_leaves_a_partition_without_a_commit() -> None:
-    life = Life.after(owner(), make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
-    life.take(make_commit(15, None, topic="x"), make_observation(20, make_topic("x", 1)))
-    row = last(life)
-    assert (row.ended, row.offset_deleted, row.committed_offset, row.reason) == (False, True, None, "no_commit")
-
-
-def test_a_partition_expired_and_committed_again_between_two_rounds_says_so() -> None:
-    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
-    life.take(make_commits(15, None, 90, topic="x"), make_observation(20, make_topic("x", 1)))
-    assert (last(life).offset_deleted, last(life).committed_offset) == (True, 90)
+@pytest.mark.parametrize("case", ROWS)
+def test_rows_tell_what_has_changed_since_the_round_before(case: str) -> None:
+    inputs, columns, expected = ROWS[case]
+    assert list(map(attrgetter(*columns.split()), Life.after(*inputs).rows.lag)) == expected
 
 
 @pytest.mark.parametrize(
@@ -219,37 +267,6 @@ def test_a_row_is_written_at_a_change_and_at_the_heartbeat(
     for second, end, idle in rounds:
         life.take(make_observation(second, make_topic("x", 1, end=end), idle=idle))
     assert [row.round for row in life.rows.lag] == written
-
-
-def test_a_commit_of_the_same_offset_is_counted_in_a_row() -> None:
-    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
-    life.take(make_commit(15, 80, topic="x"), make_observation(20, make_topic("x", 1)))
-    assert [(row.round, row.commits) for row in life.rows.lag] == [(10, 1), (20, 1)]
-
-
-def test_commits_of_a_time_without_rounds_are_counted_in_the_next_one() -> None:
-    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1), idle=True))
-    for position in (20, 100, 400):
-        life.take(make_commit(position, 80, topic="x"))
-    life.take(make_observation(600, make_topic("x", 1), idle=True))
-    assert [(row.round, row.commits) for row in life.rows.lag] == [(10, 1), (600, 3)]
-
-
-def test_a_new_owner_makes_a_row() -> None:
-    life = Life.after(owner(), make_observation(10, make_topic("x", 1)))
-    life.take(
-        make_record(15, (make_member("b", ("x",), {"x": (0,)}),), generation=2),
-        make_observation(20, make_topic("x", 1)),
-    )
-    assert [(row.member_id, row.client_id, row.client_host) for row in life.rows.lag] == [
-        ("a", "consumer-1", "/127.0.0.1"),
-        ("b", "consumer-1", "/127.0.0.1"),
-    ]
-
-
-def test_every_partition_of_a_subscribed_topic_has_a_row() -> None:
-    life = Life.after(owner(), make_observation(10, make_topic("x", 3)))
-    assert [(row.partition, row.member_id) for row in life.rows.lag] == [(0, "a"), (1, None), (2, None)]
 
 
 def test_topics_that_are_not_subscribed_are_marked_and_stay_out_of_the_sums() -> None:
@@ -354,15 +371,6 @@ def test_a_status_follows_from_the_newest_rounds(case: str) -> None:
     assert rhythm(Life(), commits, ends) == expected
 
 
-def test_a_topic_made_again_is_not_taken_for_a_rewind() -> None:
-    life = Life.after(make_commit(5, 90, topic="x"), make_observation(10, make_topic("x", 1, topic_id="first")))
-    life.take(make_commit(15, 3, topic="x"), make_observation(20, make_topic("x", 1, end=10, topic_id="second")))
-    # The commit may belong to either of the two topics.
-    assert (last(life).lag_status, last(life).rewound_by) == ("unknown", 0)
-    life.take(make_commit(25, 4, topic="x"), make_observation(30, make_topic("x", 1, end=10, topic_id="second")))
-    assert (last(life).lag_status, last(life).lag, last(life).rewound_by) == ("ok", 6, 0)
-
-
 def test_rounds_without_a_known_lag_are_not_judged() -> None:
     life = Life()
     rhythm(life, *BUSY)
@@ -390,15 +398,3 @@ def test_a_group_that_stood_before_a_transaction_marker_is_not_stalled_at_once_w
         life.take(make_commit(second - 1, 99, topic="x"), make_observation(second, make_topic("x", 1, end=100)))
     life.take(make_commit(215, 99, topic="x"), make_observation(220, make_topic("x", 1, end=150)))
     assert (last(life).lag, last(life).lag_status) == (51, "ok")
-
-
-def test_partitions_of_a_topic_that_no_round_shows_are_closed_once_they_have_neither_an_owner_nor_a_commit() -> None:
-    life = Life.after(
-        make_record(1, (make_member("a", ("x",), {"x": (0, 1)}),)),
-        make_commit(5, 70, topic="x", partition=0),
-        make_observation(10, make_topic("x", 2)),
-    )
-    without = (make_member("a", ("x",), {}),)
-    life.take(make_record(15, without, generation=2), make_commit(16, None, topic="x"), make_observation(20))
-    rows = [(row.partition, row.ended) for row in life.rows.lag if row.round_time > START + 10 * SECOND]
-    assert rows == [(0, True), (1, True)]

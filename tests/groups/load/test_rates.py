@@ -74,13 +74,6 @@ def test_what_was_produced_and_consumed_in_ten_minutes_is_told_from_then_on() ->
     assert (health(life).produced_per_second, health(life).consumed_per_second) == (5.0, 3.0)
 
 
-def test_a_rate_is_that_of_the_window_and_changes_when_the_next_has_ended() -> None:
-    life = lived(1_800, lambda s: min(s, HEARTBEAT) * 10, lambda _: 0)
-    known = {at_second(row): row.produced_per_second for row in life.rows.lag}
-    assert known[HEARTBEAT] == 10
-    assert known[2 * HEARTBEAT] == 0
-
-
 def test_a_commit_that_cannot_be_read_leaves_no_rate_of_what_was_consumed_in_its_window() -> None:
     life = Life()
     for second in range(0, HEARTBEAT + 1, EVERY):
@@ -192,6 +185,18 @@ STAGES: dict[str, list[Stage]] = {
         (3_960, FIVE, THREE, {"since": 3_960}, {0: UNKNOWN}),
         (4_560, FIVE, THREE, {}, {0: (5.0, 3.0)}),
     ],
+    "it changes when the next window has ended": [
+        (HEARTBEAT, lambda s: 10 * min(s, HEARTBEAT), lambda _: 0, {}, {0: (10.0, 0.0)}),
+        (2 * HEARTBEAT, lambda s: 10 * min(s, HEARTBEAT), lambda _: 0, {}, {0: (0.0, 0.0)}),
+    ],
+    "a commit of a part of the rounds is enough": [
+        (HEARTBEAT, FIVE, lambda s: 3 * s if s <= 240 or s > 300 else None, {}, {0: (5.0, 3.0)}),
+    ],
+    "offsets that were deleted and committed again are not compared": [
+        (240, FIVE, THREE, {}, {}),
+        (300, FIVE, NOTHING, {"deleted": 2_500}, {}),
+        (HEARTBEAT, FIVE, THREE, {}, {0: (5.0, None)}),
+    ],
     "a commit beyond the end of the log is nothing consumed": [
         (HEARTBEAT, FIVE, except_at(HEARTBEAT, 10**15, THREE), {}, {0: (5.0, None)}),
     ],
@@ -202,7 +207,14 @@ STAGES: dict[str, list[Stage]] = {
 def test_a_rate_is_that_of_a_window_in_which_nothing_forbids_one(case: str) -> None:
     life, since = of_two(Life()), 0
     for until, end, committed, changes, expected in STAGES[case]:
-        lived(until, end, committed, **({"life": life, "since": since} | changes))
+        if (record := changes.get("deleted")) is not None:
+            life.take(make_commit(record, None, topic="x"))
+        lived(
+            until,
+            end,
+            committed,
+            **({"life": life, "since": since} | {k: v for k, v in changes.items() if k != "deleted"}),
+        )
         assert {partition: rates(life, partition) for partition in expected} == expected
         since = until + EVERY
 
@@ -230,22 +242,6 @@ def test_commits_that_name_their_topic_count_if_it_is_the_one_that_rounds_show(
         life.take(msgspec.structs.replace(commit, topic_id=topic_id))
         life.take(round_at(second, make_topic("x", 1, end=5 * second)))
     assert rates(life) == (5.0, consumed)
-
-
-def test_a_topic_that_is_not_seen_at_an_end_of_the_window_has_no_rates() -> None:
-    life = lived(540, lambda s: 5 * s, lambda s: 3 * s)
-    life.take(round_at(HEARTBEAT))
-    assert rates(life) == (None, None)
-    assert health(life).produced_per_second is None
-
-
-def test_offsets_that_were_deleted_and_committed_again_are_not_compared() -> None:
-    life = lived(HEARTBEAT, lambda s: 5 * s, lambda s: 3 * s if s <= 240 or s > 300 else None)
-    assert rates(life) == (5.0, 3.0)
-    life = lived(240, lambda s: 5 * s, lambda s: 3 * s)
-    life.take(make_commit(2_500, None, topic="x"))
-    lived(HEARTBEAT, lambda s: 5 * s, lambda s: 3 * s, life=life, since=300)
-    assert rates(life) == (5.0, None)
 
 
 def test_what_was_deleted_unread_does_not_count_as_consumed() -> None:

@@ -1,9 +1,11 @@
-"""How many moves a target takes, how even it is, and the best that could be."""
+"""Targets recomputed in every order that is possible, how many moves they take, and how even they are."""
 
 from __future__ import annotations
 
 import pytest
 
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic
+from streaming.groups.modern.rules import in_every_order
 from streaming.groups.rows import ChurnRow, GroupHealthRow
 from tests.groups.build import GROUP, Life, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Written
@@ -20,6 +22,33 @@ from tests.groups.modern_log import (
     target,
 )
 from tests.offsets_log.written import member_metadata, other_key, target_assignment
+
+X, Y, Z = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw", "AAAAAAAAAAAAAAAAAAAABA"
+TARGET = ((X, (0,)), (Y, (1,)), (Z, (2,)))
+
+
+@pytest.mark.parametrize("targets_listed", [True, False])
+def test_topics_and_unlisted_targets_are_tried_both_ways_and_no_order_twice(targets_listed: bool) -> None:
+    topics = {"x": ServerTopic(X, 3), "y": ServerTopic(Y, 3), "z": ServerTopic(Z, 3)}
+    asked = ServerGroup((ServerMember("a", ("x", "y", "z"), TARGET),), topics)
+    orders = in_every_order(asked, targets_listed=targets_listed)
+    forth, back = ("x", "y", "z"), ("z", "y", "x")
+    listed = [(forth, TARGET), (back, TARGET)]
+    assert [(member.topics, member.target) for one in orders for member in one.members] == (
+        listed + ([] if targets_listed else [(forth, TARGET[::-1]), (back, TARGET[::-1])])
+    )
+
+
+@pytest.mark.parametrize(("partitions", "tried"), [(312, 16), (1_250, 4), (2_500, 2), (2_501, 1)])
+def test_the_more_partitions_the_fewer_orders_of_members_that_share_buckets_are_tried(
+    partitions: int, tried: int
+) -> None:
+    # The names Aa and BB have one hash code in Java, so these ten members share five buckets: 32 orders.
+    members = tuple(ServerMember(f"{name}{number}", ("x",), ()) for number in range(5) for name in ("Aa", "BB"))
+    asked = ServerGroup(members, {"x": ServerTopic(X, partitions)})
+    orders = [tuple(member.member_id for member in one.members) for one in in_every_order(asked)]
+    assert len(orders) == len(set(orders)) == tried
+
 
 OTHER = bytes(range(16, 32))
 OTHER_ID = "EBESExQVFhcYGRobHB0eHw"

@@ -31,6 +31,18 @@ def running() -> tuple[StreamsLog, Life]:
     return log, life
 
 
+def without_tasks() -> tuple[StreamsLog, Life]:
+    """It has lost all tasks, because its topology is not valid."""
+    log, life = running()
+    log.epoch(5, validated=-1)
+    for name in ("a", "b"):
+        log.target(name, ())
+    log.stands(5)
+    for name in ("a", "b"):
+        log.owns(name, 5, ())
+    return log, life
+
+
 def goes_on(log: StreamsLog, life: Life, after: int = 0, **changes: object) -> list[tuple[str, str]]:
     life.take(*log.inputs, log.round(after, **changes))  # type: ignore[arg-type]
     log.inputs.clear()
@@ -131,13 +143,7 @@ def test_a_warm_up_is_long_after_an_hour_and_not_before() -> None:
 
 
 def test_missing_topics_are_named_from_the_second_round_on() -> None:
-    log, life = running()
-    log.epoch(5, validated=-1)
-    log.target("a", ())
-    log.target("b", ())
-    log.stands(5)
-    log.owns("a", 5, ())
-    log.owns("b", 5, ())
+    log, life = without_tasks()
     gone = {"counts": {"orders": None}, "state": "NotReady"}
     assert goes_on(log, life, **gone) == []
     assert goes_on(log, life, **gone) == [
@@ -147,11 +153,7 @@ def test_missing_topics_are_named_from_the_second_round_on() -> None:
 
 
 def test_internal_topics_with_wrong_partition_counts_are_named() -> None:
-    log, life = running()
-    log.epoch(5, validated=-1)
-    log.target("a", ())
-    log.target("b", ())
-    log.stands(5)
+    log, life = without_tasks()
     grown = {"counts": {"orders": 6}, "state": "NotReady"}
     goes_on(log, life, **grown)
     found_then = goes_on(log, life, **grown)
@@ -161,13 +163,7 @@ def test_internal_topics_with_wrong_partition_counts_are_named() -> None:
 
 
 def test_a_topology_that_is_not_ready_says_so_where_rounds_do_not_show_why() -> None:
-    log, life = running()
-    log.epoch(5, validated=-1)
-    log.target("a", ())
-    log.target("b", ())
-    log.stands(5)
-    log.owns("a", 5, ())
-    log.owns("b", 5, ())
+    log, life = without_tasks()
     assert goes_on(log, life, state="NotReady") == []
     assert goes_on(log, life, state="NotReady") == [
         (

@@ -21,7 +21,7 @@ from streaming.records import (
     SeenTopology,
     SharePartition,
 )
-from tests.groups.build import MINUTE, SECOND, START, Life, make_look, make_topic
+from tests.groups.build import Life, make_look, make_topic
 from tests.groups.modern.streams_log import (
     EVERYTHING,
     FIRST_HALF,
@@ -107,23 +107,6 @@ def test_a_member_with_a_topic_that_only_another_one_wants_is_drift() -> None:
     assert (row.verdict, row.basis) == ("drifted", "invariant")
     [one] = row.drifted_partitions
     assert (one.topic, one.partition, one.kind, one.actual) == ("orders", 3, "not_subscribed", ("b",))
-
-
-def test_initialized_partitions_that_nobody_gets_are_unassigned_though_no_epoch_changes() -> None:
-    life = Life.after(share(1, 2, has("a", 2, 0, 1), shares=shares(orders=2)))
-    for number in range(5, 200, 10):
-        told: dict[str, Any] = {"group_type": "share", "protocol_type": "share", "shares": shares(orders=4)}
-        life.take(make_look(number, ORDERS, **told))
-    assert [finding.finding for finding in life.rows.group_health[-1].findings] == ["unassigned"]
-
-
-def test_a_share_group_becomes_empty_and_its_members_are_closed() -> None:
-    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)), share(3, 3))
-    row = life.rows.rebalance_churn[-1]
-    assert (row.kind, row.generation, row.left) == ("became_empty", 3, ("a",))
-    health = life.rows.group_health[-1]
-    assert (health.verdict_reason, health.last_decision_time) == ("the group is empty", START + 3 * SECOND)
-    assert [(row.member_id, row.ended) for row in life.rows.members] == [("a", False), ("a", True)]
 
 
 def test_a_share_group_that_follows_a_classic_one_of_its_name_is_another_group() -> None:
@@ -222,32 +205,9 @@ def test_a_task_that_is_active_at_two_members_by_their_targets_is_drift() -> Non
     ]
 
 
-def test_tasks_on_their_way_are_waited_for_as_long_as_few_timeouts_last() -> None:
-    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)))
-    told = (
-        runs("a", 3, FIRST_HALF, SPARE_OF_FIRST, owned=FIRST_HALF),
-        runs("b", 4, SECOND_HALF, SPARE_OF_SECOND, owned=()),
-    )
-    for minute in (1, 2, 10):
-        life.take(streams(60 * minute, 4, *told))
-    assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"reconciling"}
-    for minute in (16, 17):
-        life.take(streams(60 * minute, 4, *told, time=START + minute * MINUTE + 10 * SECOND))
-    assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"reconciling", "unassigned"}
-
-
 def test_a_topology_that_is_not_ready_gives_nobody_tasks_and_is_no_drift() -> None:
     life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)), streams(3, 4, runs("a", 4), state="NotReady"))
     life.take(streams(5, 4, runs("a", 4), state="NotReady"))
     reason = "topics of the topology were missing or wrong, so no assignor gave tasks"
     assert (newest(life).verdict, newest(life).reason) == ("not_applicable", reason)
     assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"topology_not_ready"}
-
-
-def test_a_changed_number_of_replicas_is_the_cause_of_the_next_target() -> None:
-    life = joined()
-    without = runs("a", 5, FIRST_HALF), runs("b", 5, SECOND_HALF)
-    life.take(streams(5, 5, *without, settings={"num.standby.replicas": "0"}))
-    causes = life.rows.rebalance_churn[-1].causes
-    assert [one.evidence for one in causes or ()] == ["num.standby.replicas was 1 and is 0"]
-    assert newest(life).verdict == "identical"

@@ -57,39 +57,55 @@ def test_the_inputs_of_a_verdict_give_its_target_again() -> None:
     }
 
 
-def test_the_target_of_a_broker_of_four_one_is_identical_too() -> None:
+ONE, BOTH = {TOPIC: (0,)}, {**ALL, BILLS: (0, 1)}
+SHARED = [member("a", "orders"), state(ONE), epoch(1), target("a", ONE), stands(1), member("b", "orders"), epoch(2)]
+SECOND_JOINS = [*READY, member("b", "orders"), epoch(3)]
+
+# The log, and the newest verdict: verdict, reason and matching library.
+VERDICTS: dict[str, tuple[list[Written], tuple[str, str | None, str | None]]] = {
     # "a" hashes to partition 1 and "b" to 2; then each keeps up to two, and the rest is dealt in turn.
-    log = [*READY, member("b", "orders"), epoch(3), target("a", {TOPIC: (0, 1, 3)}), target("b", {TOPIC: (2,)})]
-    (*_, row) = judged(*log, stands(3))
+    "the target of a broker of 4.1": (
+        [*SECOND_JOINS, target("a", {TOPIC: (0, 1, 3)}), target("b", {TOPIC: (2,)}), stands(3)],
+        ("identical", None, "broker:4.1.0"),
+    ),
+    "several members of a partition are no drift": (
+        [*SHARED, target("b", ONE), stands(2)],
+        ("identical", None, "broker:4.2.0"),
+    ),
+    "a target that no release gives is unverified": (
+        [*SECOND_JOINS, target("a", ONE), target("b", {TOPIC: (1,)}), stands(3)],
+        (
+            "unverified",
+            "it fits none of 2 candidates; custom assignors and some member orders are not recomputed",
+            None,
+        ),
+    ),
+    # The real class of 4.2 halves orders, and leaves bills with a.
+    "what Kafka leaves of a topic that nobody subscribes to any more is no drift": (
+        [
+            *(member("a", "orders", "bills"), state(BOTH), epoch(1), target("a", BOTH), stands(1)),
+            *(member("a", "orders"), member("b", "orders", "nowhere"), epoch(2)),
+            *(target("a", {TOPIC: (2, 3), BILLS: (0, 1)}), target("b", {TOPIC: (0, 1)}), stands(2)),
+        ],
+        ("identical", None, "broker:4.2.0"),
+    ),
+}
 
-    assert (row.verdict, row.matching_library) == ("identical", "broker:4.1.0")
 
-
-def test_several_members_of_a_partition_are_no_drift() -> None:
-    one = {TOPIC: (0,)}
-    log = [member("a", "orders"), state(one), epoch(1), target("a", one), stands(1), member("b", "orders"), epoch(2)]
-
-    (_, row) = judged(*log, target("b", one), stands(2))
-
-    assert row.verdict == "identical"
-
-
-def test_a_target_that_no_release_gives_is_unverified() -> None:
-    log = [*READY, member("b", "orders"), epoch(3), target("a", {TOPIC: (0,)}), target("b", {TOPIC: (1,)}), stands(3)]
+@pytest.mark.parametrize("case", VERDICTS)
+def test_a_target_is_judged_by_the_simple_assignor_of_each_release(case: str) -> None:
+    log, expected = VERDICTS[case]
     (*_, row) = judged(*log)
-
-    assert row.verdict == "unverified"
-    assert row.reason == "it fits none of 2 candidates; custom assignors and some member orders are not recomputed"
+    assert (row.verdict, row.reason, row.matching_library) == expected
 
 
 def test_a_partition_of_a_topic_to_which_only_others_subscribe_is_drift() -> None:
-    both = {**ALL, BILLS: (0, 1)}
     log = [
         *READY,
-        state(both),
+        state(BOTH),
         member("b", "bills"),
         epoch(3),
-        target("a", both),
+        target("a", BOTH),
         target("b", {BILLS: (0,)}),
         stands(3),
     ]
@@ -102,19 +118,8 @@ def test_a_partition_of_a_topic_to_which_only_others_subscribe_is_drift() -> Non
     ]
 
 
-def test_what_kafka_leaves_of_a_topic_that_nobody_subscribes_to_any_more_is_no_drift() -> None:
-    both = {**ALL, BILLS: (0, 1)}
-    log = [member("a", "orders", "bills"), state(both), epoch(1), target("a", both), stands(1)]
-    log += [member("a", "orders"), member("b", "orders", "nowhere"), epoch(2)]
-    # The real class of 4.2 halves orders, and leaves bills with a.
-    (_, row) = judged(*log, target("a", {TOPIC: (2, 3), BILLS: (0, 1)}), target("b", {TOPIC: (0, 1)}), stands(2))
-
-    assert (row.verdict, row.reason) == ("identical", None)
-
-
 def test_a_topic_that_is_gone_by_the_round_proves_nothing() -> None:
-    both = {**ALL, BILLS: (0, 1)}
-    log = [*READY, state(both), member("b", "bills"), epoch(3), target("a", both), target("b", {}), stands(3)]
+    log = [*READY, state(BOTH), member("b", "bills"), epoch(3), target("a", BOTH), target("b", {}), stands(3)]
     shown = observation(60)
     life = Life.after(*read(log), msgspec.structs.replace(shown, topics=shown.topics[:1]))
 

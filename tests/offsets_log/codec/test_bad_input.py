@@ -168,6 +168,7 @@ def test_a_line_of_any_json_object_gets_an_answer(line: dict[str, Any]) -> None:
         ),
         ("0003" + "00" * 12 + "0000" + "00" * 9, "value: 1 bytes follow the end of the value at byte 24"),
         ("0004" + "00" * 12 + "ffffffffff01", "value: metadata at byte 14 is a varint of more than 32 bits"),
+        ("0004" + "00" * 12 + "ffffffff10", "value: metadata at byte 14 is a varint of more than 32 bits"),
         (
             "0004" + "00" * 12 + "01" + "00" * 8 + "0100" + "0f" + "00" * 15,
             "value: tag 0: topicId needs 16 bytes at byte 26, but 15 are left",
