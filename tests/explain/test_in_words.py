@@ -79,17 +79,32 @@ def test_drift_names_the_owners_that_differ_and_the_library_that_comes_nearest()
     assert told.drift == ("orders 0 was given to b; a should own it.",)
 
 
-def test_a_violated_invariant_needs_no_strategy() -> None:
-    told = verdict_in_words(
-        row("drifted", None, [drifted(0, None, ["a", "b"], "doubly_assigned")], "it violates the invariants")
-    )
-    assert told.sentences[1].startswith("No strategy had to be asked")
-    assert told.drift == ("orders 0 was given to several members at once: a, b.",)
+TWICE = drifted(0, None, ["a", "b"], "doubly_assigned")
+RESTS_ON: dict[str, tuple[dict[str, Any], str]] = {
+    "a violated invariant needs no strategy": (row("drifted", None, [TWICE]), "No strategy had to be asked"),
+    "a strategy of one's own is asked only where it is configured": (
+        row("identical", ClientInputs("pinned", GROUP, Library("custom"))),
+        "a strategy of your own",
+    ),
+    "an unverified deal of Connect says what would be wrong": (
+        row("unverified", None) | {"strategy": "sessioned"},
+        "Nothing here is known to be wrong: a connector or task on two",
+    ),
+    "a recomputed eager deal of Connect says where its inputs come from": (
+        row("identical", None) | {"strategy": "default", "matching_library": "connect"},
+        "Connect's eager leader deals every",
+    ),
+    "so does one with a memory": (
+        row("identical", None) | {"strategy": "sessioned", "matching_library": "connect"},
+        "and its memory, which no",
+    ),
+}
 
 
-def test_a_strategy_of_ones_own_is_asked_only_where_it_is_configured() -> None:
-    inputs = ClientInputs("pinned", GROUP, Library("custom"))
-    assert "a strategy of your own" in verdict_in_words(row("identical", inputs)).sentences[1]
+@pytest.mark.parametrize("case", RESTS_ON)
+def test_the_second_sentence_says_what_a_verdict_rests_on(case: str) -> None:
+    found, text = RESTS_ON[case]
+    assert text in verdict_in_words(found).sentences[1]
 
 
 def test_json_is_a_line_of_assign_that_gives_the_assignment_again() -> None:
@@ -257,11 +272,6 @@ def test_a_decision_without_a_time_is_of_an_unknown_one(tmp_path: Path) -> None:
     assert printed(str(tmp_path), "g").startswith("g (c), generation 3, decision 7 of an unknown time\n")
 
 
-def test_an_unverified_deal_of_connect_says_what_would_be_wrong() -> None:
-    told = verdict_in_words({**row("unverified", None), "strategy": "sessioned"})
-    assert told.sentences[1].startswith("Nothing here is known to be wrong: a connector or task on two")
-
-
 @pytest.mark.parametrize(
     ("protocol", "place", "named", "counted"),
     [
@@ -288,11 +298,3 @@ def test_the_protocol_is_that_of_the_decision(tmp_path: Path) -> None:
     decided = {"decision": 5, "kind": "rebalance", "revision": 1, "protocol_type": "streams"}
     append(lake, "rebalance_churn", decided)
     assert "The verdict is drifted, in 1 task:" in printed(str(tmp_path), "g")
-
-
-@pytest.mark.parametrize(
-    ("protocol", "said"), [("default", "Connect's eager leader deals every"), ("sessioned", "and its memory, which no")]
-)
-def test_a_recomputed_deal_of_connect_says_where_its_inputs_come_from(protocol: str, said: str) -> None:
-    told = verdict_in_words({**row("identical", None), "strategy": protocol, "matching_library": "connect"})
-    assert said in told.sentences[1]

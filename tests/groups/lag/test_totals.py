@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from streaming.groups.lag.partitions import Measured, lag_status
 from streaming.groups.lag.state import PartitionState, Rhythm, Trend
-from streaming.records import TopicObservation
+from streaming.records import GroupInput, TopicObservation
 from tests.groups.build import (
     SECOND,
     START,
@@ -18,59 +20,90 @@ from tests.groups.build import (
     make_record,
     make_topic,
 )
-from tests.groups.lag.backlog import behind, caught_up, health, see, told, told_of
+from tests.groups.lag.backlog import behind, caught_up, health, seen, told_of
 
 
-def test_a_group_is_as_far_behind_as_its_oldest_unread_record() -> None:
-    life = Life()
-    topic = lambda *ends: make_topic("x", 2, end=ends)  # noqa: E731
-    life.take(make_commit(5, 100, topic="x"), make_commit(6, 100, topic="x", partition=1))
-    life.take(make_observation(10, topic(100, 100)), make_observation(20, topic(100, 100)))
-    assert health(life) == (0.0, 0.0, None, None)
-    life.take(make_observation(30, topic(100, 150)))
-    # The age is as of the round's opening, and the record may have come since, so the group may keep up.
-    assert health(life) == (0.0, 10.0, None, None)
-    life.take(make_observation(40, topic(150, 200)))
-    assert health(life) == (9.5, 20.0, None, ("x", 1))
-    life.take(make_commit(45, 200, topic="x", partition=1), make_observation(50, topic(150, 200)))
-    assert health(life) == (9.5, 20.0, None, ("x", 0))
+def two(second: int, *ends: int) -> GroupInput:
+    return make_observation(second, make_topic("x", 2, end=ends))
 
 
-def test_a_group_that_keeps_up_at_a_constant_distance_has_no_row_for_that_in_each_round() -> None:
-    life = Life()
-    for second in range(10, 300, 10):
-        life.take(make_commit(second - 1, 10 * second - 5, topic="x"))
-        see(life, second, 10 * second)
-    written = len(life.rows.group_health)
-    assert written <= 3
-    assert health(life) == (0.0, 10.0, None, None)
-    see(life, 300, 3_000)
-    see(life, 310, 3_000)
-    assert health(life) == (9.5, 20.0, None, ("x", 0))
+def committed(record: int, *offsets: int) -> list[GroupInput]:
+    return [make_commit(record + p, offset, topic="x", partition=p) for p, offset in enumerate(offsets)]
 
 
-def test_one_partition_that_is_behind_since_before_the_rounds_leaves_the_upper_bound_of_the_group_open() -> None:
-    life = Life.after(make_commit(5, 100, topic="x"), make_commit(6, 90, topic="x", partition=1))
-    life.take(make_observation(10, make_topic("x", 2)), make_observation(20, make_topic("x", 2, end=(150, 100))))
-    assert health(life) == (9.5, None, "before_rounds", ("x", 1))
-    other = Life.after(make_commit(5, 90, topic="x"), make_commit(6, 100, topic="x", partition=1))
-    other.take(make_observation(10, make_topic("x", 2)), make_observation(20, make_topic("x", 2, end=(100, 150))))
-    assert health(other) == (9.5, None, "before_rounds", ("x", 0))
+KEEPS_UP = [
+    one
+    for second in range(10, 300, 10)
+    for one in (make_commit(second - 1, 10 * second - 5, topic="x"), seen(second, 10 * second))
+]
+READS_ON = [
+    one
+    for second in range(10, 300, 10)
+    for one in (
+        make_commit(second - 1, 10 * second, topic="x", partition=1),
+        two(second, 100, 10 * second + 15),
+    )
+]
+Health = tuple[float | None, float | None, str | None, tuple[str, int] | None]
+
+# A group, inputs, how far behind it is after them, and how many rows of its health there are then.
+BEHIND: dict[str, tuple[Callable[[], Life], list[tuple[list[GroupInput], Health, int]]]] = {
+    "as its oldest unread record": (
+        Life,
+        [
+            ([*committed(5, 100, 100), two(10, 100, 100), two(20, 100, 100)], (0.0, 0.0, None, None), 1),
+            # The age is as of the round's opening, and the record may have come since, so the group may keep up.
+            ([two(30, 100, 150)], (0.0, 10.0, None, None), 2),
+            ([two(40, 150, 200)], (9.5, 20.0, None, ("x", 1)), 3),
+            ([make_commit(46, 200, topic="x", partition=1), two(50, 150, 200)], (9.5, 20.0, None, ("x", 0)), 4),
+        ],
+    ),
+    "at a constant distance there is no row for that in each round": (
+        Life,
+        [
+            # Of the first round, which knows no earlier one, and of the second.
+            (KEEPS_UP, (0.0, 10.0, None, None), 2),
+            ([seen(300, 3_000), seen(310, 3_000)], (9.5, 20.0, None, ("x", 0)), 3),
+        ],
+    ),
+    **{
+        f"partition {old} is behind since before the rounds, which leaves the upper bound open": (
+            Life,
+            [
+                (
+                    [
+                        *committed(5, *((90, 100) if old == 0 else (100, 90))),
+                        *(two(10, 100, 100), two(20, *((100, 150) if old == 0 else (150, 100)))),
+                    ],
+                    (9.5, None, "before_rounds", ("x", old)),
+                    2,
+                )
+            ],
+        )
+        for old in (0, 1)
+    },
+    "an open upper bound gets no row because another partition reads on": (
+        Life,
+        [([*committed(5, 90), *READS_ON], (0.0, None, "before_rounds", ("x", 0)), 1)],
+    ),
+    "while lag is not known it is neither behind nor caught up": (
+        caught_up,
+        [([seen(30, 150, held_since=START)], (None, None, "lag_unknown", None), 2)],
+    ),
+    "a backlog of which no time is certain does not keep up": (
+        Life,
+        [([*committed(5, 0), seen(10, 100_000, closed=-1)], (0.0, None, "uncertain_time", None), 1)],
+    ),
+}
 
 
-def test_a_group_whose_upper_bound_is_open_gets_no_row_because_another_partition_reads_on() -> None:
-    life = Life.after(make_commit(5, 90, topic="x"))  # before the rounds, and nothing since
-    for second in range(10, 300, 10):
-        life.take(make_commit(second - 1, 10 * second, topic="x", partition=1))
-        life.take(make_observation(second, make_topic("x", 2, end=(100, 10 * second + 15))))
-    assert health(life)[1:] == (None, "before_rounds", ("x", 0))
-    assert [row.round for row in life.rows.group_health] == [10]
-
-
-def test_a_group_whose_lag_is_not_known_is_neither_behind_nor_caught_up() -> None:
-    life = caught_up()
-    see(life, 30, 150, held_since=START)
-    assert health(life) == (None, None, "lag_unknown", None)
+@pytest.mark.parametrize("case", BEHIND)
+def test_a_group_is_as_far_behind_as_its_oldest_unread_record(case: str) -> None:
+    start, steps = BEHIND[case]
+    life = start()
+    for inputs, expected, rows in steps:
+        life.take(*inputs)
+        assert (health(life), len(life.rows.group_health)) == (expected, rows)
 
 
 def test_topics_that_the_group_no_longer_subscribes_to_do_not_count() -> None:
@@ -79,13 +112,6 @@ def test_topics_that_the_group_no_longer_subscribes_to_do_not_count() -> None:
     life.take(make_observation(60, make_topic("x", 1, end=250), make_topic("y", 1, end=0)))
     assert health(life)[2:] == ("lag_unknown", None)
     assert told_of(life, "x").oldest_unread_time_max == START + 30 * SECOND + SECOND // 2
-
-
-def test_a_backlog_of_which_no_time_is_certain_does_not_keep_up() -> None:
-    life = Life.after(make_commit(5, 0, topic="x"))
-    see(life, 10, 100_000, closed=-1)
-    assert told(life) == (None, None, "uncertain_time")
-    assert health(life) == (0.0, None, "uncertain_time", None)
 
 
 def test_sums_beyond_what_a_state_can_hold_are_cut_off() -> None:
