@@ -92,8 +92,11 @@ def demo(console: Console, seconds: int | None, lake: Path | None, clusters: int
             poison.write_text("poison")
 
         def judge() -> tuple[list[str], list[str]]:
-            evidence = Evidence(LakeReader(folders.tables, cluster=_STAGE), folders.journal)
-            whole = LakeReader(folders.tables)
+            stage, whole = LakeReader(folders.tables, cluster=_STAGE), LakeReader(folders.tables)
+            # Now, as each table is otherwise opened at a time of its own, and the job goes on.
+            stage.refresh()
+            whole.refresh()
+            evidence = Evidence(stage, folders.journal)
             told = [*check_stories(evidence), *(said for name in fleet for said in _check_beside(whole, name))]
             return judged(told, evidence.lateness)
 

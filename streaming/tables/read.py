@@ -7,7 +7,8 @@ closed takes all of its present. Decisions are history and stay, with their newe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,15 @@ VIEWS = {
 class LakeReader:
     """SQL over one lake.
 
-    Tables that nobody has created yet read as empty, so that a reader may start before the job. Each `refresh`
-    shows the newest version of every table; tables written one after the other by a batch may differ by one batch.
+    Tables that nobody has created yet read as empty, so that a reader may start before the job. A table is opened when
+    a query first names it, because most need one or two of the two dozen. Each `refresh` shows the newest version of
+    every table; tables written one after the other by a batch may differ by one batch.
     """
 
     def __init__(
         self, root: str | Path, connection: duckdb.DuckDBPyConnection | None = None, cluster: str | None = None
     ) -> None:
-        """Open every table that is there.
+        """Prepare; nothing is read yet.
 
         Args:
             root: Folder or URI of the lake.
@@ -74,26 +76,35 @@ class LakeReader:
         self._root = str(root).rstrip("/")
         self._tables = {table.name: OpenedTable(self._root, table) for table in ALL_TABLES}
         self._connection = in_memory() if connection is None else connection
-        self.refresh()
-        for name, sql in VIEWS.items():
-            self._connection.execute(f"CREATE TEMP VIEW {name} AS {sql}")
+        self._missing = {*self._tables, *VIEWS}
 
     def refresh(self) -> None:
         """Look at the newest version of every table."""
-        for name, opened in self._tables.items():
+        self._open(self._tables)
+
+    def _open(self, names: Iterable[str]) -> None:
+        for name in names:
+            opened = self._tables[name]
             opened.refresh()
             rows = opened.rows()
             if self._cluster is not None:
                 rows = rows.filter(pc.field("cluster") == self._cluster)
             self._connection.register(name, rows)
+            self._missing.discard(name)
 
     def rows(self, sql: str, parameters: list[Any] | Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run a query; one dict per row. Parameters are `?` in a list, or `$name` by name.
 
         Raises:
-            LakeUnreadableError: A data file is gone.
+            LakeUnreadableError: A data file is gone, or a table has features with which its files are not all there is.
             duckdb.Error: Anything else is wrong, such as the query.
         """
+        missing = _named(sql) & self._missing
+        self._open(missing & self._tables.keys())
+        for view, of_view in VIEWS.items():
+            if view in missing:
+                self._connection.execute(f"CREATE TEMP VIEW {view} AS {of_view}")
+        self._missing -= missing
         with naming_what_is_lost(f"The lake {self._root}"):
             return fetched_dicts(self._connection, sql, parameters or [])
 
@@ -103,4 +114,11 @@ class LakeReader:
 
     def transaction(self, table: str, application: str) -> int | None:
         """The newest version of an application's transactions on a table; None without one, or without the table."""
+        self._open({table} & self._missing)
         return self._tables[table].transaction(application)
+
+
+def _named(sql: str) -> set[str]:
+    """Names of a query that may be tables, also of the views that it names."""
+    words = set(re.findall(r"\w+", sql.lower()))
+    return words.union(*(_named(VIEWS[view]) for view in words & VIEWS.keys()))
