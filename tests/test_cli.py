@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import typer
@@ -40,7 +41,8 @@ def evenkeel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evenkeel:
 
     def run(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["evenkeel", *arguments])
-        with CliRunner().isolation(given) as (out, err, _):
+        # (What an option says is passed on to children by their environment.)
+        with patch.dict(os.environ), CliRunner().isolation(given) as (out, err, _):
             with pytest.raises(SystemExit) as ended:
                 main()
             sys.stderr.flush()
@@ -283,7 +285,8 @@ def test_the_example_works(name: str, folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(folder)
     given, bar, line = EXAMPLES[name].rpartition(" | ")
     stdin = shlex.split(given)[1] + "\n" if bar else ""
-    done = CliRunner().invoke(app, shlex.split(line)[1:], input=stdin)
+    with patch.dict(os.environ):
+        done = CliRunner().invoke(app, shlex.split(line)[1:], input=stdin)
     assert done.exit_code == WRONG.get(name, 0), done.output
     assert done.output.strip()
     if bar:
