@@ -40,6 +40,8 @@ class Machine(MembersProcess):
             "num.stream.threads": str(threads),
             # A member that waits for a topic should not wait for long.
             "metadata.max.age.ms": "2000",
+            # Deleting what was read moves the log start, at any time between two rounds.
+            "repartition.purge.interval.ms": "3600000",
         }
         return self.start([topic], settings if store is None else settings | {"store": store})
 
