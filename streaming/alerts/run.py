@@ -17,7 +17,7 @@ from streaming.alerts.judging.feed import EventFeed, Feed
 from streaming.alerts.judging.itself import PASSING, Liveness, NewestRound, Trouble, Upkeep, one_line
 from streaming.alerts.judging.judge import Judge
 from streaming.alerts.outgoing import Outgoing
-from streaming.alerts.rules.rules import SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule
+from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule
 from streaming.alerts.transitions import FIRING, Transition
 from streaming.config import Settings
 from streaming.lifecycle import room_log
@@ -71,6 +71,7 @@ class Alerter:
         self._judge = Judge(settings.cluster, rules, conditions, feed, events, self._alerts.look_back_ms)
         self._rounds = NewestRound(settings.lake, settings.cluster)
         self._upkeep = Upkeep(settings.lake, steady)
+        self._counts_files = any(MOST_FILES in rule.columns for rule in rules)
         self._liveness = Liveness(steady, self._alerts.start_grace_ms / 1000)
         self._placed_at = self._now_ms()
         self._behind = True
@@ -125,7 +126,8 @@ class Alerter:
         attempt = self._trouble.attempt
         attempt(self._write_results, None)
         attempt(lambda: self._liveness.saw(self._rounds.read()), None)
-        self._upkeep.count_files()
+        if self._counts_files:
+            self._upkeep.count_files()
         self._behind = not attempt(self._judge_rounds, False) or self._behind
         self._judge_by_clock()
         missed = [one for one in self._missed if one.transition_id not in self._given]

@@ -17,7 +17,7 @@ from streaming.alerts import AlerterFleet, fleet
 from streaming.config import AlertSettings, Settings
 from streaming.process import lease_of
 from streaming.tables import in_memory
-from tests.alerts.build import DRIFT, Writer, drifted, lease_elsewhere
+from tests.alerts.build import DRIFT, Writer, drifted, lease_elsewhere, time_of
 from tests.alerts.services import Receiver
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.patience import until
@@ -26,9 +26,22 @@ from tests.serve.client import EVENKEEL, get, pause, running
 pytestmark = pytest.mark.turn(6)
 
 
-def test_a_new_round_is_in_the_next_scrape_a_second_server_is_refused_and_a_signal_ends_it(tmp_path: Path) -> None:
+def test_a_new_round_is_in_the_next_scrape_its_alerts_are_delivered_a_second_server_is_refused_and_a_signal_ends_it(
+    tmp_path: Path,
+) -> None:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g", lag=lambda at, _: at)])
-    with running(tmp_path / "lake", tmp_path / "log", EVENKEEL_SERVE__TOKEN="t") as (address, process):
+    writer = Writer(tmp_path, CLUSTER)
+    with (
+        Receiver() as receiver,
+        running(
+            tmp_path / "lake",
+            tmp_path / "log",
+            **_given(tmp_path, writer),
+            EVENKEEL_SERVE__ALERTS="true",
+            EVENKEEL_SERVE__TOKEN="t",
+            EVENKEEL_ALERTS__TARGETS__OPS=receiver.url,
+        ) as (address, process),
+    ):
         assert get(f"{address}/metrics")[0] == 401
         line = f'evenkeel_group_lag_max_offsets{{cluster="{CLUSTER}",group="g"}} '
         assert f"{line}{lake.last}\n" in get(f"{address}/metrics", Authorization="Bearer t")[1]
@@ -36,10 +49,14 @@ def test_a_new_round_is_in_the_next_scrape_a_second_server_is_refused_and_a_sign
         while f"{line}{lake.last}\n" not in get(f"{address}/metrics", Authorization="Bearer t")[1]:
             assert process.poll() is None
             pause()
+        writer.shift_ms = int(lake.end.timestamp() * 1000) - time_of(lake.last)
+        writer.write(lake.last + 1, {"drift": drifted("a")})
+        receiver.wait(1)
         command = [EVENKEEL, "serve", "--lake", str(tmp_path / "lake"), "--listen", address.removeprefix("http://")]
         second = subprocess.run(command, capture_output=True, text=True, check=False)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+    assert [row["group_id"] for row in writer.transitions()] == ["a"]
     told = (tmp_path / "log").read_text()
     assert f"the page is at {address}, with metrics and API, of the tables in {tmp_path / 'lake'}" in told
     assert "Traceback" not in told
@@ -65,22 +82,11 @@ def test_a_lake_on_s3_is_served_with_its_past(s3: str, tmp_path: Path) -> None:
 def _given(folder: Path, writer: Writer) -> dict[str, str]:
     (folder / "alerts.yaml").write_text(f"rules:\n{DRIFT}")
     return {
-        "EVENKEEL_CLUSTER": "c",
+        "EVENKEEL_CLUSTER": writer.cluster,
         "EVENKEEL_LAKE": writer.root,
         "EVENKEEL_ALERTS__RULES": str(folder / "alerts.yaml"),
         "EVENKEEL_ALERTS__POLL_MS": "200",
     }
-
-
-def test_the_server_delivers_alerts(tmp_path: Path) -> None:
-    writer = Writer(tmp_path)
-    writer.write(0, {})
-    with Receiver() as receiver:
-        given = _given(tmp_path, writer) | {"EVENKEEL_ALERTS__TARGETS__OPS": receiver.url}
-        with running(writer.root, tmp_path / "log", EVENKEEL_SERVE__ALERTS="true", **given):
-            writer.write(1, {"drift": drifted("a")})
-            receiver.wait(1)
-    assert [row["group_id"] for row in writer.transitions()] == ["a"]
 
 
 @pytest.mark.nightly
