@@ -287,6 +287,8 @@ class ServeSettings(Section):
         otlp_endpoint: URL to which our own metrics are pushed by OTLP over HTTP; None pushes none.
         otlp_interval_ms: From one push to the next.
         burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
+        forget_days: After so many days without a round `/metrics` and `/health` no longer have a cluster at all, if
+            another one lives; 0 never forgets one.
         marks_token: Token of `POST /api/v1/marks`, the only request that writes; None takes no marks.
         public_url: Where people reach the page, "https://evenkeel.example.org/path"; messages of alerts link to it.
     """
@@ -306,6 +308,7 @@ class ServeSettings(Section):
     otlp_endpoint: str | None = None
     otlp_interval_ms: int = Field(default=60_000, ge=1_000)
     burrow_minutes: float = Field(default=0.0, ge=0, le=24 * 60)
+    forget_days: float = Field(default=7.0, ge=0)
     public_url: str | None = None
     marks_token: SecretStr | None = None
 

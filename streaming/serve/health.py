@@ -17,13 +17,16 @@ from starlette.routing import Route
 from dashboards import Site
 from streaming.exceptions import EvenkeelError
 from streaming.health import LIVE, READY, Condition
-from streaming.serve.model import Model
+from streaming.serve.model import Model, round_age_s
 
-PATHS: Final = frozenset({"/health/alerter", LIVE, READY})
+PATHS: Final = frozenset({"/health", "/health/alerter", LIVE, READY})
 
 
 def routes(model: Model, site: Site, alerter_lives: Callable[[], bool] | None) -> list[Route]:
     """The routes; `alerter_lives` is None where the server judges no alerts."""
+
+    async def summary(_: Request) -> Response:
+        return _summary(model)
 
     async def of_alerter(_: Request) -> Response:
         return await run_in_threadpool(_of_alerter, model, site)
@@ -35,6 +38,7 @@ def routes(model: Model, site: Site, alerter_lives: Callable[[], bool] | None) -
         return _answer(READY, _ready(model))
 
     return [
+        Route("/health", summary),
         Route("/health/alerter", of_alerter),
         Route(LIVE, live),
         Route(READY, ready),
@@ -65,11 +69,35 @@ def _ready(model: Model) -> Condition:
     if not snapshot.clusters:
         said = "There is no round in the tables yet: if probe and job run, check that `lake` is the same for all."
         return Condition(True, (said,))
-    silent = len(model.silent(snapshot))
+    there = model.there(snapshot)
+    silent = len(model.silent(snapshot) & there)
     if not silent:
         return Condition(True)
-    said = f"{silent} of {len(snapshot.names)} clusters have had no new round for longer than the alert rules allow."
+    said = f"{silent} of {len(there)} clusters have had no new round for longer than the alert rules allow."
     return Condition(True, (f"{said} Their probe or the job has stopped, and what is shown of them is the past.",))
+
+
+def _summary(model: Model) -> Response:
+    """Alive, and whether the lake is followed; without names, because it needs no login."""
+    snapshot = model.snapshot
+    there = model.there(snapshot) if snapshot else frozenset[str]()
+    ages = [round_age_s(snapshot.clusters[name]) for name in there & snapshot.clusters.keys()] if snapshot else []
+    silent = len(model.silent(snapshot) & there) if snapshot else 0
+    followed = model.lake.followed
+    status = "ok" if followed and snapshot and not silent else "silent" if followed and snapshot else "starting"
+    if snapshot and not ages:
+        status = "empty"
+    if not followed:
+        status = "lake_unreadable"
+    body = {
+        "status": status,
+        "followed": followed,
+        "newest_round_age_seconds": round(min(ages), 3) if ages else None,
+        "clusters": len(there),
+        "silent_clusters": silent,
+    }
+    # Silence is the job's trouble: a restart of this server would not mend it.
+    return JSONResponse(body, 200 if followed else 503)
 
 
 def _of_alerter(model: Model, site: Site) -> Response:
@@ -84,7 +112,8 @@ def _of_alerter(model: Model, site: Site) -> Response:
         return unreadable
     if snapshot is None:
         return starting
-    there, silent = snapshot.names, model.silent(snapshot)
+    there = model.there(snapshot)
+    silent = model.silent(snapshot) & there
     try:
         lives = site.alerters_live(sorted(there - silent))
     except EvenkeelError:

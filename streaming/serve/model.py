@@ -76,11 +76,6 @@ class Snapshot:
     metrics: MetricRows
     whole: bool
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Every watched cluster."""
-        return self.unstarted | self.clusters.keys()
-
     def rows(self, name: str, cluster: str, *columns: str) -> Iterator[tuple[Any, ...]]:
         """Some columns of a cluster's rows."""
         rows = self.metrics.read([name])[name]
@@ -117,6 +112,7 @@ class Model:
         self._whole = False
         self.burrow = settings.serve.burrow_minutes > 0
         self._commits = timedelta(minutes=settings.serve.burrow_minutes)
+        self._forget_s = settings.serve.forget_days * 86_400
         self.lake = PageLake(
             settings.lake,
             past=timedelta(hours=settings.serve.past_hours),
@@ -162,6 +158,16 @@ class Model:
             for name, cluster in snapshot.clusters.items()
             if self.quiet_s(name) > self.thresholds.silent_after_s(cluster.interval_ms)
         )
+
+    def there(self, snapshot: Snapshot) -> frozenset[str]:
+        """Clusters without those that have been silent for so long that they are forgotten, while another one lives.
+
+        (Where none lives, the job may have died: that stays visible for ever.)
+        """
+        silent, everyone = self.silent(snapshot), snapshot.unstarted | snapshot.clusters.keys()
+        if not self._forget_s or silent == everyone:
+            return everyone
+        return frozenset(name for name in everyone if name not in silent or self.quiet_s(name) <= self._forget_s)
 
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
         found = self.lake.columns([_ROUNDS, _UNSTARTED])

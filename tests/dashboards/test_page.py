@@ -413,7 +413,7 @@ def test_an_empty_lake_silence_a_group_that_is_not_there_and_a_broken_table_are_
     tmp_path: Path, open_page: OpenPage
 ) -> None:
     root = tmp_path / "lake"
-    with running(root, tmp_path / "serve.log") as (address, _):
+    with running(root, tmp_path / "serve.log", until="empty") as (address, _):
         page = open_page(address, expected=("404",))
         expect(page.locator(".empty")).to_contain_text("The first round appears here by itself")
         made = MadeLake(root, [MadeGroup("first")], end=datetime.now(UTC) - timedelta(minutes=3))

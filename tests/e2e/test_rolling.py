@@ -255,7 +255,7 @@ def _serves(deployment: _Deployment, installed: Installed, *needed: _Process) ->
     """Let a server open the lake, and ask its health, page and API; returns the groups of the API."""
     port = free_port()
     server = deployment.start(installed, "serve", "--listen", f"127.0.0.1:{port}")
-    until(lambda: (_answer(port, "/health/ready") or {}).get("reasons") == [], server, *needed)
+    until(lambda: (_answer(port, "/health") or {}).get("status") == "ok", server, *needed)
     assert _CLUSTER in _answer(port, "/")
     groups = _answer(port, "/api/v1/groups")
     server.end()

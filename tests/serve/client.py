@@ -160,8 +160,10 @@ _PAUSE_S = 0.05
 
 
 @contextmanager
-def running(lake: Path | str, log: Path, **environment: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The process, once it is ready; yields its address."""
+def running(
+    lake: Path | str, log: Path, *, until: str = "ok silent", **environment: str
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The process, once `/health` says one of some words; yields its address."""
     port = free_port()
     given = {**os.environ, "EVENKEEL_SERVE__REFRESH_MS": "500", "EVENKEEL_SERVE__ALERTS": "false", **environment}
     with log.open("wb") as output:
@@ -169,7 +171,7 @@ def running(lake: Path | str, log: Path, **environment: str) -> Iterator[tuple[s
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=given)
         try:
             address = f"http://127.0.0.1:{port}"
-            while get(f"{address}/health/ready")[0] != 200:
+            while _status(address) not in until.split():
                 if process.poll() is not None:
                     pytest.fail(log.read_text())
                 pause()
@@ -183,6 +185,11 @@ def running(lake: Path | str, log: Path, **environment: str) -> Iterator[tuple[s
 def pause() -> None:
     """Between two questions of a test that asks until the answer is there."""
     threading.Event().wait(_PAUSE_S)
+
+
+def _status(address: str) -> str:
+    status, said = get(f"{address}/health")
+    return str(json.loads(said)["status"]) if status == 200 else ""
 
 
 def get(address: str, **headers: str) -> tuple[int, str]:

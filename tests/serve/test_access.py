@@ -93,8 +93,8 @@ def test_a_wrong_login_waits_a_second_and_locks_out_nobody_who_knows() -> None:
 
 def test_health_needs_no_login() -> None:
     server = Server(token="t", path="/keel")
-    assert server.get("/health/live").status == server.get("/keel/health/live").status == 200
-    assert server.get("/health").status == 401
+    assert server.get("/health").status == server.get("/keel/health").status == 200
+    assert server.get("/healthy").status == 401
 
 
 def test_a_foreign_site_that_points_its_name_at_loopback_is_refused() -> None:

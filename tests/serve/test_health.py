@@ -1,10 +1,11 @@
-"""What the server says of itself, and what is known of a lake that is not read whole."""
+"""What `/health` and `/health/alerter` say, and what is known of a lake that is not read whole."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
 from tests.examples import by_day
 from tests.serve.client import Served, pause
+
+WEEK = 7 * 86_400.0
 
 
 @pytest.fixture
@@ -43,20 +46,17 @@ def condition(served: Served, path: str) -> tuple[int, dict[str, Any]]:
     return answer.status, answer.json()
 
 
-def settled(served: Served, target: str = "/health/ready", *, passing: int = 503) -> tuple[int, dict[str, Any]]:
-    """Status and body, once the status is not one that passes: until the tables are read."""
+def settled(served: Served, target: str, passing: str) -> tuple[int, dict[str, Any]]:
+    """Status and body, once it does not say a word that passes."""
     until = time.monotonic() + 60
-    while (answer := served.get(target)).status == passing and time.monotonic() < until:
+    while (answer := served.get(target)).json()["status"] == passing and time.monotonic() < until:
         pause()
     return answer.status, answer.json()
 
 
-def of_alerter(served: Served) -> tuple[int, dict[str, Any]]:
-    """The same of the alerter, once it is known."""
-    until = time.monotonic() + 60
-    while (answer := served.get("/health/alerter")).json()["status"] == "starting" and time.monotonic() < until:
-        pause()
-    return answer.status, answer.json()
+def add_other_cluster(lake: MadeLake) -> None:
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    lake.add("rounds", {"cluster": "gone", "event_date": now // 86_400_000, "round": 1, "round_time": now})
 
 
 def decide(lake: MadeLake, up_to: int) -> None:
@@ -70,8 +70,13 @@ def test_a_server_that_follows_its_lake_is_healthy_and_names_no_cluster(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:
     with followed(serve_over(Path(made.lake.root), made, password="secret", polled=False)) as served:
+        status, body = settled(served, "/health", "starting")
+        age = body.pop("newest_round_age_seconds")
+        assert (status, body) == (200, {"status": "ok", "followed": True, "clusters": 1, "silent_clusters": 0})
+        assert 0 <= age < 600
+        assert CLUSTER not in served.get("/health").text
         # The requests have no login.
-        assert settled(served) == (200, {"ready": True, "reasons": []})
+        assert condition(served, "/health/ready") == (200, {"ready": True, "reasons": []})
         assert condition(served, "/health/live") == (200, {"live": True, "reasons": []})
 
 
@@ -80,7 +85,9 @@ def test_a_silent_cluster_is_said_and_a_restart_is_not_asked_for(
 ) -> None:
     with followed(serve_over(Path(made.lake.root), made, polled=False)) as served:
         served.quiet_s[CLUSTER] = 3_600.0
-        status, body = settled(served)
+        status, body = settled(served, "/health", "starting")
+        assert (status, body["status"], body["silent_clusters"]) == (200, "silent", 1)
+        status, body = condition(served, "/health/ready")
         assert (status, body["ready"]) == (200, True)
         assert body["reasons"][0].startswith("1 of 1 clusters have had no new round for longer than the alert rules")
         assert CLUSTER not in served.get("/health/ready").text
@@ -89,26 +96,30 @@ def test_a_silent_cluster_is_said_and_a_restart_is_not_asked_for(
 def test_a_lake_without_rounds_is_empty_and_not_well(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = empty_lake(tmp_path, ALL_TABLES)
     with followed(serve_over(tmp_path, lake, polled=False)) as served:
-        status, body = settled(served)
+        status, body = settled(served, "/health", "starting")
+        assert (status, body["status"], body["newest_round_age_seconds"]) == (200, "empty", None)
+        status, body = condition(served, "/health/ready")
         assert (status, body["ready"]) == (200, True)
         assert body["reasons"][0].startswith("There is no round in the tables yet: ")
-        status, body = of_alerter(served)
+        status, body = settled(served, "/health/alerter", "starting")
         assert (status, body["status"], body["clusters"]) == (503, "unknown", 0)
 
 
 def test_a_lake_that_cannot_be_read_is_no_healthy_one(made: MadeLake, serve_over: Callable[..., Served]) -> None:
     decide(made, made.last)
     with followed(serve_over(Path(made.lake.root), made, polled=False)) as served:
-        assert settled(served)[0] == 200
+        assert settled(served, "/health", "starting")[0] == 200
         made.next_round()
         newest = max(Path(made.lake.root, "rounds").rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
         newest.write_bytes(b"PAR1")
+        status, body = settled(served, "/health", "ok")
+        assert (status, body["status"], body["followed"]) == (503, "lake_unreadable", False)
         unreadable = {"ready": False, "reasons": ["The tables cannot be read: the server's log has the reason."]}
-        assert settled(served, passing=200) == (503, unreadable)
+        assert condition(served, "/health/ready") == (503, unreadable)
         # A restart would not mend a lake.
         assert condition(served, "/health/live") == (200, {"live": True, "reasons": []})
         # Up to the rounds that were read before, the alerter has decided.
-        assert of_alerter(served) == (503, {"status": "lake_unreadable"})
+        assert settled(served, "/health/alerter", "starting") == (503, {"status": "lake_unreadable"})
 
 
 def test_alerts_that_cannot_be_read_say_nothing_of_an_alerter(
@@ -116,10 +127,10 @@ def test_alerts_that_cannot_be_read_say_nothing_of_an_alerter(
 ) -> None:
     decide(made, made.last)
     with followed(serve_over(Path(made.lake.root), made, polled=False)) as served:
-        settled(served)
+        settled(served, "/health", "starting")
         for commit in Path(made.lake.root, "alerts", "_delta_log").glob("*.json"):
             commit.write_text("{")
-        assert of_alerter(served) == (503, {"status": "lake_unreadable"})
+        assert settled(served, "/health/alerter", "starting") == (503, {"status": "lake_unreadable"})
 
 
 def test_before_the_first_look_it_starts(
@@ -129,6 +140,7 @@ def test_before_the_first_look_it_starts(
     served = serve_over(Path(made.lake.root), made, polled=False)
     answer = served.get("/health/alerter")
     assert (answer.status, answer.json()["status"], answer.headers["retry-after"]) == (503, "starting", "5")
+    assert served.get("/health").json()["status"] == "starting"
     assert condition(served, "/health/ready") == (
         503,
         {"ready": False, "reasons": ["The tables are still being read."]},
@@ -156,7 +168,7 @@ def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds
     if rounds_ago is not None:
         decide(made, made.last - rounds_ago)
     with followed(serve_over(Path(made.lake.root), made, password="secret", polled=False)) as served:
-        found, body = of_alerter(served)
+        found, body = settled(served, "/health/alerter", "starting")
         assert CLUSTER not in served.get("/health/alerter").text
     late, unknown = int(word == "late"), int(word == "unknown")
     assert (found, body) == (
@@ -170,11 +182,31 @@ def test_nobody_knows_whether_the_alerter_of_a_silent_cluster_lives(
 ) -> None:
     decide(made, made.last)
     with followed(serve_over(Path(made.lake.root), made, polled=False)) as served:
-        assert of_alerter(served)[1]["status"] == "ok"
+        assert settled(served, "/health/alerter", "starting")[1]["status"] == "ok"
         served.quiet_s[CLUSTER] = 3_600.0
-        assert of_alerter(served) == (
+        assert settled(served, "/health/alerter", "starting") == (
             503, {"status": "unknown", "clusters": 1, "late_clusters": 0, "unknown_clusters": 1},
         )  # fmt: skip
+
+
+@pytest.mark.nightly
+def test_a_cluster_that_is_gone_for_good_makes_nobody_unhealthy_after_days(
+    made: MadeLake, serve_over: Callable[..., Served]
+) -> None:
+    add_other_cluster(made)
+    decide(made, made.last)
+    with followed(serve_over(Path(made.lake.root), made, forget_days=7, polled=False)) as served:
+        served.quiet_s["gone"] = WEEK - 1
+        assert settled(served, "/health", "starting")[1]["status"] == "silent"
+        assert settled(served, "/health/alerter", "starting")[1]["unknown_clusters"] == 1
+        served.quiet_s["gone"] = WEEK + 1
+        assert served.get("/health").json()["status"] == "ok"
+        assert settled(served, "/health/alerter", "starting") == (
+            200, {"status": "ok", "clusters": 1, "late_clusters": 0, "unknown_clusters": 0},
+        )  # fmt: skip
+        # Where none lives, the job may have died: that is not forgotten.
+        served.quiet_s[CLUSTER] = WEEK + 1
+        assert served.get("/health").json()["silent_clusters"] == 2
 
 
 # 21 November 2026, noon.

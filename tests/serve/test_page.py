@@ -222,6 +222,11 @@ def test_metrics_have_the_cluster_on_every_series_of_one_and_say_which_is_silent
     assert not any('group="orders"' in line and f'cluster="{LEGACY}"' in line for line in series)
 
 
+def test_health_counts_clusters_that_never_came_as_silent(fleet: Served) -> None:
+    body = fleet.get("/health").json()
+    assert (body["clusters"], body["silent_clusters"]) == (4, 2)
+
+
 def test_the_api_lists_every_watched_cluster(fleet: Served) -> None:
     rounds = {row["cluster"]: row for row in fleet.get("/api/v1/groups").json()["rounds"]}
     assert {name: row["silent"] for name, row in rounds.items()} == {

@@ -60,7 +60,7 @@ class Scrapes:
         if mode not in MODES:
             raise HTTPException(404, f"There is no mode {quoted(mode)}: it may be {', '.join(MODES)}.")
         snapshot = self._snapshot()
-        there = snapshot.names
+        there = self._model.there(snapshot)
         if cluster is None and MODES[mode].needs_cluster and len(there) > 1:
             message = f"The names of {mode} have no label for the cluster: add ?cluster= and its name."
             raise HTTPException(400, message)
@@ -81,7 +81,7 @@ class Scrapes:
         """
         snapshot = self._snapshot()
         silent = self._model.silent(snapshot)
-        live = self._live(snapshot, silent, snapshot.names)
+        live = self._live(snapshot, silent, self._model.there(snapshot))
         return [*self._families(OWN, None, snapshot, silent), *live]
 
     def _snapshot(self) -> Snapshot:

@@ -319,7 +319,7 @@ def test_a_server_without_that_token_takes_no_marks(tmp_path: Path, serve_over: 
     noted = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("billing")], rounds=2), polled=False)
     answer = _post(noted, {"text": "deploy"})
     assert (answer.status, "EVENKEEL_SERVE__MARKS_TOKEN" in answer.json()["detail"]) == (403, True)
-    assert noted.get("/health/live", method="POST").status == 405
+    assert noted.get("/health", method="POST").status == 405
 
 
 @pytest.mark.turn(6)

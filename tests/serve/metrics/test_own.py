@@ -99,6 +99,34 @@ def test_a_snapshot_without_a_newer_one_grows_silent_with_time(
     assert served.metric(silent) == 1
 
 
+@pytest.mark.nightly
+def test_a_cluster_that_is_gone_for_good_is_forgotten_after_days_while_another_lives(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g")])
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    lake.add("rounds", {"cluster": "gone", "event_date": now // 86_400_000, "round": 1, "round_time": now})
+    served = serve_over(tmp_path, lake, forget_days=7)
+
+    def clusters() -> set[str]:
+        found = series(of_text(served.get("/metrics").text))
+        return {dict(labels)["cluster"] for name, labels in found if name == "evenkeel_cluster_silent"}
+
+    week = 7 * 86_400.0
+    served.quiet_s["gone"] = week - 1
+    assert clusters() == {CLUSTER, "gone"}
+    assert served.metric('evenkeel_cluster_silent{cluster="gone"}') == 1
+    assert served.get("/metrics/kminion").status == 400
+    served.quiet_s["gone"] = week + 1
+    assert clusters() == {CLUSTER}
+    assert served.get("/metrics?cluster=gone").status == 404
+    # The modes without a label for the cluster need no choice any more.
+    assert 'group_id="g"' in served.get("/metrics/kminion").text
+    # Where none lives, the job may have died: that is not forgotten.
+    served.quiet_s[CLUSTER] = week + 1
+    assert clusters() == {CLUSTER, "gone"}
+
+
 def test_a_scrape_before_the_tables_were_read_is_refused(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     served = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("g")]), polled=False)
     answer = served.get("/metrics")
