@@ -75,8 +75,11 @@ def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol
 def test_topics_that_are_all_a_little_beyond_are_not_recomputed_either() -> None:
     topics = tuple(f"x{number}" for number in range(200))
     member = make_member("a", topics, dict.fromkeys(topics, (0, 90)))
-    life = Life.after(make_record(5, [member]), make_observation(10, *(make_topic(topic, 1) for topic in topics)))
-    life.take(make_observation(605, *(make_topic(topic, 1) for topic in topics)))
+    life = Life.after(
+        make_record(5, [member]),
+        make_observation(10, *(make_topic(topic, 1) for topic in topics)),
+        make_observation(605, *(make_topic(topic, 1) for topic in topics)),
+    )
     row = verdict_of(life)
     assert row.verdict == "unverified"
     assert row.reason == (
@@ -112,8 +115,11 @@ def test_a_topic_that_has_grown_a_thousandfold_is_identical_once_a_round_shows_i
 
 @pytest.mark.parametrize(("count", "begins"), [(106, "it fits a partition count of topic 'x'"), (107, "it assigns")])
 def test_up_to_twice_what_rounds_have_seen_and_a_hundred_a_leader_is_recomputed(count: int, begins: str) -> None:
-    life = Life.after(make_record(5, even("x", count, "a", "b")), make_observation(10, make_topic("x", 3)))
-    life.take(make_observation(605, make_topic("x", 3)))
+    life = Life.after(
+        make_record(5, even("x", count, "a", "b")),
+        make_observation(10, make_topic("x", 3)),
+        make_observation(605, make_topic("x", 3)),
+    )
     assert verdict_of(life).verdict == "unverified"
     assert str(verdict_of(life).reason).startswith(begins)
 
@@ -130,9 +136,10 @@ def test_what_members_keep_of_a_topic_that_was_made_again_far_smaller_is_identic
     assert max(given["b"]["x"]) >= 500
     members = [make_member(m.member_id, m.topics, given[m.member_id], user_data=m.user_data) for m in told]
     life = Life.after(
-        make_record(5, members, protocol="sticky"), make_observation(10, make_topic("x", 3), make_topic("y", 3))
+        make_record(5, members, protocol="sticky"),
+        make_observation(10, make_topic("x", 3), make_topic("y", 3)),
+        make_observation(605, make_topic("x", 3), make_topic("y", 3)),
     )
-    life.take(make_observation(605, make_topic("x", 3), make_topic("y", 3)))
     assert verdict_of(life).verdict == "identical"
 
 

@@ -180,8 +180,12 @@ def test_a_broker_s_target_is_compared_with_the_configured_assignor() -> None:
 
 
 def test_a_change_of_the_settings_judges_a_broker_s_target_once_more() -> None:
-    life = Life.after(*read([*FIRST]), configured_round(30, Configured("v1", "uniform")))
-    life.take(configured_round(40, Configured("v2", "range")), configured_round(50, Configured("v3", "uniform")))
+    life = Life.after(
+        *read([*FIRST]),
+        configured_round(30, Configured("v1", "uniform")),
+        configured_round(40, Configured("v2", "range")),
+        configured_round(50, Configured("v3", "uniform")),
+    )
     assert [(row.round, row.verdict, row.own_verdict, row.configuration_version) for row in life.rows.drift] == [
         (30, "identical", "identical", "v1"),
         (40, "drifted", "identical", "v2"),

@@ -101,8 +101,10 @@ def test_the_newest_count_before_twice_the_grace_is_still_in_force_and_kept_and_
 
 
 def test_a_topic_is_forgotten_when_no_round_has_shown_it_for_more_than_twice_the_grace() -> None:
-    life = Life.after(make_record(5, even("x", 1, "a", topics=("x", "y"))))
-    life.take(make_observation(10, make_topic("x", 1), make_topic("y", 1)))
+    life = Life.after(
+        make_record(5, even("x", 1, "a", topics=("x", "y"))),
+        make_observation(10, make_topic("x", 1), make_topic("y", 1)),
+    )
     for second, known in ((10 + 20 * 60, {"x", "y"}), (11 + 20 * 60, {"x"})):
         life.take(make_observation(second, make_topic("x", 1)))
         assert set(life.state.topics) == known

@@ -93,8 +93,9 @@ def test_a_long_pause_is_not_learned_from_commits_that_compaction_has_taken_out(
 
 
 def test_of_a_generation_in_a_compacted_stretch_numbers_are_told_and_neither_joins_nor_moves() -> None:
-    life = Life.after(make_record(5, even("x", 4, "a", "b"), generation=3), make_observation(10, make_topic("x", 4)))
-    life.take(
+    life = Life.after(
+        make_record(5, even("x", 4, "a", "b"), generation=3),
+        make_observation(10, make_topic("x", 4)),
         Compacted(20, 51),
         make_record(50, even("x", 4, "b", "c"), generation=6),
         make_observation(60, make_topic("x", 4)),
@@ -131,9 +132,12 @@ def test_moves_of_the_second_half_of_a_cooperative_rebalance_are_not_known_where
 
 
 def test_a_group_that_ends_in_a_compacted_stretch_is_closed() -> None:
-    life = Life.after(make_commit(10, 50, topic="x"), make_observation(20, make_topic("x", 1, end=60)))
-    life.take(
-        Compacted(30, 96), make_observation(60, gone="deleted", state=None), make_observation(80, make_topic("x", 1))
+    life = Life.after(
+        make_commit(10, 50, topic="x"),
+        make_observation(20, make_topic("x", 1, end=60)),
+        Compacted(30, 96),
+        make_observation(60, gone="deleted", state=None),
+        make_observation(80, make_topic("x", 1)),
     )
     assert [(row.round, row.ended) for row in life.rows.lag] == [(20, False), (60, True)]
     # Another group with this name begins in the range.

@@ -148,8 +148,10 @@ def test_with_the_counts_of_the_rounds_the_verdict_is_identical(data: st.DataObj
         assignment = assign(strategy, Group(tuple(map(subscription_of, group)), counts), library)
     except (CannotTell, LeaderWouldFail):
         assume(False)
-    life = Life.after(make_record(5, with_assignment(group, assignment), protocol=strategy))
-    life.take(make_observation(10, *(make_topic(name, count) for name, count in counts.items())))
+    life = Life.after(
+        make_record(5, with_assignment(group, assignment), protocol=strategy),
+        make_observation(10, *(make_topic(name, count) for name, count in counts.items())),
+    )
     assert life.rows.drift[-1].verdict == "identical"
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
-from assignors.brokers.uniform_heterogeneous import CurrentOwners, assignment, kept
+from assignors.brokers.uniform_heterogeneous import Balancer, CurrentOwners, assignment, kept
+
+
+def test_where_all_of_the_upper_range_has_nothing_to_give_it_begins_again_below() -> None:
+    balancer = Balancer([1, 3], [0, 1])
+    assert balancer.next_giver() == 1
+    balancer.exclude_last_giver()
+    assert not balancer.balanced
+    assert balancer.next_giver() == 0
+    assert balancer.balanced  # one, above the lower range's zero
+
 
 T, U = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 

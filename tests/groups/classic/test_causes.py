@@ -227,9 +227,13 @@ def test_a_cause_says_what_shows_it_and_counts_what_it_does_not_name() -> None:
 
 
 def test_a_further_revision_repeats_the_causes() -> None:
-    life = Life.after(*of_counts(2), *(make_commits(8, 1, topic="x", partition=p) for p in (0, 1)))
-    life.take(make_record(20, even("x", 2, "a", "b"), generation=2))
-    life.take(*(make_commits(30, 1, topic="x", partition=p) for p in (0, 1)), make_observation(40))
+    life = Life.after(
+        *of_counts(2),
+        *(make_commits(8, 1, topic="x", partition=p) for p in (0, 1)),
+        make_record(20, even("x", 2, "a", "b"), generation=2),
+        *(make_commits(30, 1, topic="x", partition=p) for p in (0, 1)),
+        make_observation(40),
+    )
     first, second = life.rows.rebalance_churn[1:]
     assert (second.revision, second.causes) == (2, first.causes)
 

@@ -266,7 +266,8 @@ def test_a_static_member_s_return_after_skipped_generations_may_be_all_that_is_l
         return make_member("a", topics, {"x": assigned}, group_instance_id="i1")
 
     life = Life.after(
-        make_record(5, (static(("x",), (0, 1)),)), make_record(9, (static(("y",), (0, 1)),), generation=4)
+        make_record(5, (static(("x",), (0, 1)),)),
+        make_record(9, (static(("y",), (0, 1)),), generation=4),
+        make_observation(10, make_topic("x", 2), make_topic("y", 1)),
     )
-    life.take(make_observation(10, make_topic("x", 2), make_topic("y", 1)))
     assert [row.verdict for row in life.rows.drift] == ["identical", "unverified"]

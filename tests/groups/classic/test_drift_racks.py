@@ -13,6 +13,7 @@ import pytest
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
 from streaming.groups import GroupConfig
+from streaming.groups.classic.leader_metadata import newest_racks
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
 from tests.groups.build import Life, declared, make_member, make_observation, make_record, make_topic
@@ -226,6 +227,13 @@ def test_an_empty_rack_is_none_to_java_and_holds_nothing_to_librdkafka() -> None
 def test_the_members_table_shows_an_empty_rack_as_none() -> None:
     life = Life.after(make_record(5, (make_member("a", ("x",), {"x": (0,)}, rack=""),)))
     assert [row.rack for row in life.rows.members] == [None]
+
+
+@pytest.mark.parametrize("racks", [200, 300, 70_000])
+def test_any_number_of_different_racks_comes_back(racks: int) -> None:
+    told = tuple((f"r{n}",) for n in range(racks))
+    life = Life.after(make_observation(1, make_topic("x", racks, racks=told)))
+    assert newest_racks(life.state, {"x": racks}) == {"x": list(told)}
 
 
 def by_rack(group: Group, racks: PartitionRacks | None) -> Assignment:

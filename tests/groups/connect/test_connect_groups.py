@@ -204,8 +204,11 @@ def test_what_was_deleted_is_not_missing() -> None:
 
 
 def test_what_a_leader_could_not_assign_is_said_once() -> None:
-    life = Life.after(decision(5, {"a": WorkerRecord(read=8, before=8)}, error=1, offset=9))
-    life.take(shows(10, FILES_CONFIGURED), shows(11 + TIMEOUT, FILES_CONFIGURED))
+    life = Life.after(
+        decision(5, {"a": WorkerRecord(read=8, before=8)}, error=1, offset=9),
+        shows(10, FILES_CONFIGURED),
+        shows(11 + TIMEOUT, FILES_CONFIGURED),
+    )
     assert list(findings(life)) == ["assignment_error"]
 
 
@@ -235,8 +238,9 @@ def test_a_connector_with_a_topics_name_owns_nothing_of_the_topic() -> None:
 
 
 def test_a_group_that_was_connects_starts_again_as_a_group_of_consumers() -> None:
-    life = Life.after(decision(5, {"a": WorkerRecord(ran=connector("orders", 0))}), decision(7, {}, generation=2))
-    life.take(
+    life = Life.after(
+        decision(5, {"a": WorkerRecord(ran=connector("orders", 0))}),
+        decision(7, {}, generation=2),
         make_record(9, [make_member("c", assigned={"orders": [0]})], generation=3),
         seen(12, topics=(make_topic("orders", 1),)),
     )

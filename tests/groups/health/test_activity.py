@@ -260,6 +260,11 @@ def test_a_storm_is_a_finding_however_the_log_was_cut_and_ends_with_it() -> None
 
 
 def test_a_group_that_was_created_again_has_no_past_to_compare_with() -> None:
-    life = Life.after(*rebalancing(5), make_tombstone(7_000), *rebalancing(*range(7_200, 7_260, 10)))
-    life.take(make_commit(7_261, 1, topic="x"), make_observation(7_270, make_topic("x", 2)))
+    life = Life.after(
+        *rebalancing(5),
+        make_tombstone(7_000),
+        *rebalancing(*range(7_200, 7_260, 10)),
+        make_commit(7_261, 1, topic="x"),
+        make_observation(7_270, make_topic("x", 2)),
+    )
     assert found(life) == []

@@ -215,8 +215,12 @@ def test_the_longest_timeout_of_the_members_counts() -> None:
         assert isinstance(member, ModernMember)
         inputs[at] = msgspec.structs.replace(member, rebalance_timeout=timeout * SECOND)
     # A target that nobody is sure to be the first one is not judged: another follows.
-    life = Life.after(*inputs, *read([epoch(2), stands(2), owns("a", 2, 0), owns("b", 2, 3)], 20))
-    life.take(shows(30, orders=4), shows(421, orders=4))
+    life = Life.after(
+        *inputs,
+        *read([epoch(2), stands(2), owns("a", 2, 0), owns("b", 2, 3)], 20),
+        shows(30, orders=4),
+        shows(421, orders=4),
+    )
     assert "unassigned" not in {name for name, _ in found(life)}
     life.take(shows(422, orders=4))
     assert ("unassigned", 21) in found(life)

@@ -104,8 +104,11 @@ def test_a_group_that_keeps_up_is_in_no_danger_however_short_the_retention_and_g
 
 
 def test_a_backlog_from_before_the_first_round_may_go_at_any_time() -> None:
-    life = Life.after(make_record(5, even("x", 1, "a")), make_commit(6, 50, topic="x"))
-    life.take(make_observation(10, make_topic("x", 1, end=100, retention=APPENDED)))
+    life = Life.after(
+        make_record(5, even("x", 1, "a")),
+        make_commit(6, 50, topic="x"),
+        make_observation(10, make_topic("x", 1, end=100, retention=APPENDED)),
+    )
     assert told(life.rows.group_health[-1]) == (None, 3_600.5, "before_rounds")
 
 
@@ -117,8 +120,9 @@ def test_no_lag_at_all_says_nothing() -> None:
 @pytest.mark.parametrize("kept", [keeping(5 * HOUR_MS), None])
 def test_of_several_topics_the_first_end_counts(kept: TopicRetention | None) -> None:
     # Of topic x records are unread since the round at 30, of y, which keeps them for longer, since that at 20.
-    life = Life.after(make_record(5, even("x", 1, "a", topics=("x", "y"))))
-    life.take(*(make_commit(6, 100, topic=name) for name in ("x", "y")))
+    life = Life.after(
+        make_record(5, even("x", 1, "a", topics=("x", "y"))), *(make_commit(6, 100, topic=name) for name in ("x", "y"))
+    )
     for at, x, y in ((10, 100, 100), (20, 100, 150), (30, 150, 150), (40, 150, 150)):
         topics = make_topic("x", 1, end=x, retention=APPENDED), make_topic("y", 1, end=y, retention=kept)
         life.take(make_observation(at, *topics))
@@ -203,8 +207,9 @@ def test_a_loss_says_where_and_how_much_since_the_round_that_was_certain() -> No
 def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_since_its_position_was_read() -> None:
     # Kafka Streams commits, and deletes what it has committed, all day: the position of the log is read before the log
     # start, and is earlier than both.
-    life = Life.after(make_commit(5, 100, topic="x"), make_observation(10, topic(100, 300)))
-    life.take(make_observation(20, topic(200, 300)))
+    life = Life.after(
+        make_commit(5, 100, topic="x"), make_observation(10, topic(100, 300)), make_observation(20, topic(200, 300))
+    )
     assert (last(life).log_start_offset, last(life).lag, last(life).lost_records, said(life)) == (200, 100, 0, [])
     life.take(make_commit(25, 200, topic="x"), make_observation(30, topic(200, 300)))
     assert {row.lost_records for row in life.rows.lag} == {0}

@@ -269,8 +269,12 @@ def test_steps_back_of_many_partitions_are_one_finding() -> None:
 
 
 def test_a_commit_out_of_order_that_the_next_one_mends_is_no_finding() -> None:
-    life = Life.after(make_commit(5, 50, topic="x"), make_observation(10, make_topic("x", 1)))
-    life.take(make_commits(15, 49, 60, topic="x"), make_observation(20, make_topic("x", 1)))
+    life = Life.after(
+        make_commit(5, 50, topic="x"),
+        make_observation(10, make_topic("x", 1)),
+        make_commits(15, 49, 60, topic="x"),
+        make_observation(20, make_topic("x", 1)),
+    )
     assert (lag_of(life).rewound_by, lag_of(life).lag_status, said(life)) == (1, "ok", {})
 
 

@@ -45,6 +45,20 @@ class StreamsLog:
         self.internal: Any = INTERNAL
         self.time = START
 
+    @classmethod
+    def begun(cls) -> StreamsLog:
+        """The log of a group that has begun."""
+        log = cls()
+        log.begins()
+        return log
+
+    @classmethod
+    def joined(cls, process: str | None = None) -> StreamsLog:
+        """The log of a group that a second member has joined."""
+        log = cls.begun()
+        log.is_joined_by(process=process)
+        return log
+
     @property
     def end(self) -> int:
         """The log's next offset."""

@@ -21,9 +21,7 @@ def findings_of(life: Life) -> list[tuple[str, str]]:
 
 def running() -> tuple[StreamsLog, Life]:
     """A group of two members that has reached its target, and a round that found nothing."""
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by()
+    log = StreamsLog.joined()
     log.is_handed_over()
     life = Life.after(*log.inputs, log.round())
     assert (life.rows.group_health[-1].state, findings_of(life)) == ("Stable", [])
@@ -51,9 +49,7 @@ def goes_on(log: StreamsLog, life: Life, after: int = 0, **changes: object) -> l
 
 
 def test_members_that_are_waited_for_are_named_until_they_have_their_target() -> None:
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by()
+    log = StreamsLog.joined()
     log.owns("a", 3, FIRST_HALF, state=UNREVOKED, revoking=SECOND_HALF)
     life = Life()
     assert goes_on(log, life) == [("reconciling", "2 of 2 members have not reached epoch 4: a, b")]
@@ -64,9 +60,7 @@ def test_members_that_are_waited_for_are_named_until_they_have_their_target() ->
 
 
 def test_a_task_on_its_way_has_no_owner_only_after_the_rebalance_timeout() -> None:
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by()
+    log = StreamsLog.joined()
     log.owns("a", 4, FIRST_HALF, SPARE_OF_FIRST)
     life = Life()
     for _ in range(3):
@@ -100,9 +94,7 @@ def test_a_task_that_one_gives_up_while_another_has_it_is_a_hand_over() -> None:
 
 
 def test_a_standby_in_the_process_of_its_active_task_is_found() -> None:
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by(process="process-a")
+    log = StreamsLog.joined(process="process-a")
     log.is_handed_over()
     life = Life()
     detail = "1_2 in process process-a, 1_3 in process process-a, 1_0 in process process-a and 1 more"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -34,8 +35,7 @@ def forged(
     a: IdPartitions, b: IdPartitions, a_spare: IdPartitions = SPARE_OF_FIRST, b_spare: IdPartitions = SPARE_OF_SECOND
 ) -> DriftRow:
     """The verdict on a second decision with other targets than the broker's."""
-    log = StreamsLog()
-    log.begins()
+    log = StreamsLog.begun()
     log.joins("b")
     log.epoch(4)
     log.target("a", a, a_spare)
@@ -45,9 +45,7 @@ def forged(
 
 
 def test_targets_of_a_real_broker_are_identical_from_the_first_on() -> None:
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by()
+    log = StreamsLog.joined()
     assert [(row.generation, row.verdict, row.reason, row.matching_library) for row in judged(log)] == [
         (3, "identical", None, "broker:4.2.0"),
         (4, "identical", None, "broker:4.2.0"),
@@ -55,9 +53,7 @@ def test_targets_of_a_real_broker_are_identical_from_the_first_on() -> None:
 
 
 def test_the_target_after_a_member_has_gone_is_identical() -> None:
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by()
+    log = StreamsLog.joined()
     log.is_handed_over()
     log.leaves("a")
     log.epoch(5)
@@ -66,20 +62,21 @@ def test_the_target_after_a_member_has_gone_is_identical() -> None:
     assert [row.verdict for row in judged(log)] == ["identical"] * 3
 
 
-def test_a_task_active_at_two_members_is_drift() -> None:
-    row = forged((("0", (0, 1, 2)), ("1", (0, 1))), SECOND_HALF)
+@pytest.mark.parametrize(
+    ("a", "a_spare", "drifted"),
+    [
+        ((("0", (0, 1, 2)), ("1", (0, 1))), SPARE_OF_FIRST, ("0", 2, "doubly_assigned", None, ("a", "b"))),
+        ((*FIRST_HALF, ("7", (0,))), SPARE_OF_FIRST, ("7", 0, "not_in_topology", None, ("a",))),
+        (FIRST_HALF, (("1", (1, 2)),), ("1", 1, "standby_beside_active", None, ("a",))),
+    ],
+    ids=["active at two members", "not in the topology", "a standby beside its own active task"],
+)
+def test_a_task_that_breaks_what_every_assignor_keeps_to_is_drift(
+    a: IdPartitions, a_spare: IdPartitions, drifted: tuple[Any, ...]
+) -> None:
+    row = forged(a, SECOND_HALF, a_spare)
     assert (row.verdict, row.basis) == ("drifted", "invariant")
-    assert row.drifted_partitions == (DriftedPartition("0", 2, "doubly_assigned", None, ("a", "b")),)
-
-
-def test_a_task_that_the_topology_does_not_have_is_drift() -> None:
-    row = forged((*FIRST_HALF, ("7", (0,))), SECOND_HALF)
-    assert row.drifted_partitions == (DriftedPartition("7", 0, "not_in_topology", None, ("a",)),)
-
-
-def test_a_standby_beside_its_own_active_task_is_drift() -> None:
-    row = forged(FIRST_HALF, SECOND_HALF, a_spare=(("1", (1, 2)),))
-    assert row.drifted_partitions == (DriftedPartition("1", 1, "standby_beside_active", None, ("a",)),)
+    assert row.drifted_partitions == (DriftedPartition(*drifted),)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +106,7 @@ def test_what_the_log_does_not_tell_is_the_reason() -> None:
     log.settings = {}
     log.begins()
     assert judged(log)[0].reason == "Kafka 4.1 does not record how many standby replicas the group has"
-    log = StreamsLog()
-    log.begins()
+    log = StreamsLog.begun()
     row = Life().take(*log.inputs[3:], log.round()).drift[0]
     assert row.reason == "the previous target is not known: earlier records of the group may be missing"
     log = StreamsLog()
@@ -120,8 +116,7 @@ def test_what_the_log_does_not_tell_is_the_reason() -> None:
 
 
 def test_topics_that_no_round_shows_leave_a_target_unverified() -> None:
-    log = StreamsLog()
-    log.begins()
+    log = StreamsLog.begun()
     row = Life().take(*log.inputs, log.round(topics=())).drift[0]
     assert row.reason == "no round has shown topic 'orders': its partition count is not known"
     life = Life(GroupConfig(cluster="test", watches_topic=lambda topic: topic != "orders"))
@@ -157,9 +152,7 @@ def test_a_stateless_topology_of_kafka_4_1_is_recomputed() -> None:
 
 
 def test_members_show_their_tasks_by_kind() -> None:
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by()
+    log = StreamsLog.joined()
     rows = Life().take(*log.inputs, log.round()).members
     newest = {row.member_id: row for row in rows if row.generation == 4}
     assert newest["a"].tasks == (
@@ -170,9 +163,7 @@ def test_members_show_their_tasks_by_kind() -> None:
 
 
 def test_moves_and_imbalance_count_active_tasks() -> None:
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by()
+    log = StreamsLog.joined()
     life = Life()
     rows = life.take(*log.inputs, log.round())
     assert [(row.generation, row.joined, row.partitions, row.partitions_moved) for row in rows.rebalance_churn] == [
@@ -184,9 +175,7 @@ def test_moves_and_imbalance_count_active_tasks() -> None:
 
 
 def test_what_the_verdict_used_gives_active_and_standby_tasks_again_and_says_them_in_words() -> None:
-    log = StreamsLog()
-    log.begins()
-    log.is_joined_by()
+    log = StreamsLog.joined()
     row = judged(log)[-1]
     assert row.inputs is not None
     line = json.loads(unpack_inputs(row.inputs))

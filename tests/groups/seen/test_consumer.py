@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
-from streaming.records import GroupObservation, SeenCommits, SeenMember, SeenModern
+from streaming.records import GroupObservation, SeenCommits, SeenMember, SeenModern, TopicObservation
 from tests.groups.build import (
     SECOND,
     START,
@@ -17,8 +19,9 @@ from tests.groups.seen.looks import BROKERED, OTHER_ID, TOPIC_ID, X, broker, cla
 
 
 def test_epochs_number_the_decisions_of_a_broker() -> None:
-    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
-    life.take(broker(3, 3, member("a", 0, epoch=3), member("b", 1, epoch=3)))
+    life = Life.after(
+        broker(1, 2, member("a", 0, 1, epoch=2)), broker(3, 3, member("a", 0, epoch=3), member("b", 1, epoch=3))
+    )
     rows = [
         (
             row.decision,
@@ -65,15 +68,18 @@ def test_topics_that_share_a_bucket_may_have_stood_in_either_order_in_the_target
 
 
 def test_epochs_between_two_looks_are_counted_and_leave_the_target_unverified() -> None:
-    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
-    life.take(broker(3, 5, member("a", 0, epoch=5), member("b", 1, epoch=5)))
+    life = Life.after(
+        broker(1, 2, member("a", 0, 1, epoch=2)), broker(3, 5, member("a", 0, epoch=5), member("b", 1, epoch=5))
+    )
     assert life.rows.rebalance_churn[-1].generations_skipped == 2
     assert life.rows.drift[-1].reason == "2 epochs passed between two looks: the previous target is not known"
 
 
 def test_a_target_that_is_being_computed_waits_for_the_next_look() -> None:
-    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
-    life.take(broker(3, 3, member("a", 0, 1, epoch=2), member("b", epoch=3), assigned=2))
+    life = Life.after(
+        broker(1, 2, member("a", 0, 1, epoch=2)),
+        broker(3, 3, member("a", 0, 1, epoch=2), member("b", epoch=3), assigned=2),
+    )
     assert len(life.rows.rebalance_churn) == 1
     assert life.rows.group_health[-1].members == 1
     life.take(broker(5, 3, member("a", 0, epoch=3), member("b", 1, epoch=3)))
@@ -81,8 +87,10 @@ def test_a_target_that_is_being_computed_waits_for_the_next_look() -> None:
 
 
 def test_members_that_have_not_reached_the_target_are_reconciling() -> None:
-    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
-    life.take(broker(3, 3, member("a", 0, epoch=2, owned=(0, 1)), member("b", 1, epoch=3, owned=())))
+    life = Life.after(
+        broker(1, 2, member("a", 0, 1, epoch=2)),
+        broker(3, 3, member("a", 0, epoch=2, owned=(0, 1)), member("b", 1, epoch=3, owned=())),
+    )
     assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"reconciling"}
     owners = {row.partition: row.member_id for row in life.rows.lag}
     assert owners == {0: "a", 1: "a"}  # not b's before b owns it
@@ -95,8 +103,10 @@ def test_a_broker_group_becomes_empty_with_its_epoch() -> None:
 
 
 def test_an_upgrade_and_a_downgrade_are_migrations() -> None:
-    life = Life.after(make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
-    life.take(broker(3, 6, member("a", 0, epoch=6), member("b", 1, epoch=6)))
+    life = Life.after(
+        make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))),
+        broker(3, 6, member("a", 0, epoch=6), member("b", 1, epoch=6)),
+    )
     assert (last(life).kind, last(life).partitions_moved, last(life).previous_generation) == ("migration", 0, None)
     life.take(make_look(5, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
     assert (last(life).kind, last(life).incarnation) == ("migration", 1)
@@ -105,8 +115,10 @@ def test_an_upgrade_and_a_downgrade_are_migrations() -> None:
 
 
 def test_what_a_member_that_left_owned_belongs_to_nobody_until_it_is_given_to_another_one() -> None:
-    life = Life.after(broker(1, 2, member("a", 0, epoch=2), member("b", 1, epoch=2)))
-    life.take(broker(3, 3, member("a", 0, 1, epoch=2, owned=(0,))))
+    life = Life.after(
+        broker(1, 2, member("a", 0, epoch=2), member("b", 1, epoch=2)),
+        broker(3, 3, member("a", 0, 1, epoch=2, owned=(0,))),
+    )
     assert {row.partition: row.member_id for row in life.rows.lag} == {0: "a", 1: None}
 
 
@@ -119,9 +131,11 @@ def test_a_group_whose_members_come_and_go_keeps_nothing_of_those_that_went() ->
 
 
 def test_a_look_that_a_broker_did_not_answer_changes_nothing_of_its_group() -> None:
-    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
-    life.take(make_look(3, BROKERED, group_type="consumer"))
-    life.take(broker(5, 2, member("a", 0, 1, epoch=2)))
+    life = Life.after(
+        broker(1, 2, member("a", 0, 1, epoch=2)),
+        make_look(3, BROKERED, group_type="consumer"),
+        broker(5, 2, member("a", 0, 1, epoch=2)),
+    )
     assert len(life.rows.rebalance_churn) == 1
     assert [(row.member_id, row.ended) for row in life.rows.members] == [("a", False)]
 
@@ -140,47 +154,62 @@ def test_a_broker_s_group_too_large_to_tell_is_counted_and_unverified_until_it_c
     assert "5,000 members" not in (row.verdict_reason or "")
 
 
-def test_offsets_that_moved_are_lag_without_commits() -> None:
+FIRST, SECOND_ONE = make_topic("x", 1, end=100, topic_id=TOPIC_ID), make_topic("x", 1, end=9, topic_id=OTHER_ID)
+
+
+def offsets(
+    number: int, *committed: tuple[int, int], whole: bool = False, topic: TopicObservation = X
+) -> GroupObservation:
+    """A look at an empty group that shows committed offsets by partition: all of them, or those that moved."""
+    told = SeenCommits(whole, {"x": committed} if committed else {})
+    return make_look(number, topic, state="Empty", commits=told)
+
+
+# Looks, columns, and their values in all rows of lag.
+OFFSETS: dict[str, tuple[list[GroupObservation], str, list[tuple[object, ...]]]] = {
+    "offsets that moved are lag without commits": (
+        [offsets(1, (0, 10), (1, 90), whole=True), offsets(3, (0, 60)), offsets(5, (0, 40), (1, -1))],
+        "round partition committed_offset lag commits rewound_by offset_deleted last_commit_time",
+        [
+            (1, 0, 10, 90, None, 0, False, None),
+            (1, 1, 90, 10, None, 0, False, None),
+            (3, 0, 60, 40, None, 0, False, None),
+            (5, 0, 40, 60, None, 20, False, None),
+            (5, 1, None, None, None, 0, True, None),
+        ],
+    ),
+    "those missing from all of them are gone, and equal ones are no news": (
+        [
+            *(offsets(number, (0, 10), (1, 90), whole=True) for number in (1, 3)),
+            offsets(5, (0, 10), whole=True),
+        ],
+        "round partition ended",
+        [(1, 0, False), (1, 1, False), (5, 1, True)],
+    ),
+    "offset zero is an offset": (
+        [offsets(1, (0, 0), (1, 0), whole=True), offsets(3, (0, -1)), offsets(5, whole=True)],
+        "round partition committed_offset lag offset_deleted",
+        [(1, 0, 0, 100, False), (1, 1, 0, 100, False), (3, 0, None, None, True), (5, 1, None, None, True)],
+    ),
+    "that of a new topic of the name is no step back": (
+        [
+            *(offsets(1, (0, 90), whole=True, topic=FIRST), offsets(3, (0, 5), topic=SECOND_ONE)),
+            offsets(5, (0, 7), topic=SECOND_ONE),
+        ],
+        "round committed_offset rewound_by lag reason",
+        [(1, 90, 0, 10, None), (3, 5, 0, None, "topic_recreated"), (5, 7, 0, 2, None)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OFFSETS)
+def test_offsets_are_told_as_looks_show_them(case: str) -> None:
+    looks, columns, expected = OFFSETS[case]
     life = Life()
-    seen = classic(*even("x", 2, "a"))
-    life.take(make_look(1, X, classic=seen, commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
-    life.take(make_look(3, X, commits=SeenCommits(False, {"x": ((0, 60),)})))
-    life.take(make_look(5, X, commits=SeenCommits(False, {"x": ((0, 40), (1, -1))})))
-    rows = [(r.round, r.partition, r.committed_offset, r.lag, r.commits, r.rewound_by) for r in life.rows.lag]
-    assert rows == [
-        *((1, 0, 10, 90, None, 0), (1, 1, 90, 10, None, 0)),
-        (3, 0, 60, 40, None, 0),
-        *((5, 0, 40, 60, None, 20), (5, 1, None, None, None, 0)),
-    ]
-    assert life.rows.lag[-1].offset_deleted
-    assert {row.last_commit_time for row in life.rows.lag} == {None}
+    for look in looks:
+        life.take(look)
+    assert list(map(attrgetter(*columns.split()), life.rows.lag)) == expected
     assert {row.commits for row in life.rows.group_health} == {None}
-
-
-def test_offsets_missing_from_all_of_them_are_gone_and_equal_ones_are_no_news() -> None:
-    life = Life.after(make_look(1, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
-    life.take(make_look(3, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
-    assert {row.round for row in life.rows.lag} == {1}
-    life.take(make_look(5, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10),)})))
-    assert [(row.round, row.partition, row.ended) for row in life.rows.lag][2:] == [(5, 1, True)]
-
-
-def test_offset_zero_is_an_offset() -> None:
-    life = Life.after(make_look(1, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 0), (1, 0))})))
-    life.take(make_look(3, X, state="Empty", commits=SeenCommits(False, {"x": ((0, -1),)})))
-    life.take(make_look(5, X, state="Empty", commits=SeenCommits(True, {})))
-    rows = [(r.round, r.partition, r.committed_offset, r.lag, r.offset_deleted) for r in life.rows.lag]
-    assert rows == [(1, 0, 0, 100, False), (1, 1, 0, 100, False), (3, 0, None, None, True), (5, 1, None, None, True)]
-
-
-def test_the_offset_of_a_new_topic_of_the_name_is_no_step_back() -> None:
-    first, second = make_topic("x", 1, end=100, topic_id=TOPIC_ID), make_topic("x", 1, end=9, topic_id=OTHER_ID)
-    life = Life.after(make_look(1, first, state="Empty", commits=SeenCommits(True, {"x": ((0, 90),)})))
-    life.take(make_look(3, second, state="Empty", commits=SeenCommits(False, {"x": ((0, 5),)})))
-    row = life.rows.lag[-1]
-    assert (row.committed_offset, row.rewound_by, row.reason) == (5, 0, "topic_recreated")
-    life.take(make_look(5, second, state="Empty", commits=SeenCommits(False, {"x": ((0, 7),)})))
-    assert (life.rows.lag[-1].lag, life.rows.lag[-1].reason) == (2, None)
 
 
 def test_a_group_with_lag_whose_offset_stands_still_is_stopped_by_rounds_of_its_own_rhythm() -> None:

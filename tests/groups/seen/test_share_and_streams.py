@@ -59,8 +59,7 @@ def verdicts(life: Life) -> list[tuple[str, str | None]]:
 
 
 def test_members_of_a_share_group_and_what_they_have_are_told_and_the_target_is_recomputed() -> None:
-    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)))
-    life.take(share(3, 3, has("a", 3, 2, 3), has("b", 3, 0, 1)))
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)), share(3, 3, has("a", 3, 2, 3), has("b", 3, 0, 1)))
     assert verdicts(life)[1] == ("identical", None)
     row = life.rows.rebalance_churn[-1]
     assert (row.generation, row.joined, row.members, row.partitions, row.strategy) == (3, ("b",), 2, 4, "simple")
@@ -76,8 +75,7 @@ def test_members_of_a_share_group_and_what_they_have_are_told_and_the_target_is_
 
 
 def test_a_share_group_is_not_judged_before_all_members_have_their_new_target() -> None:
-    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)))
-    life.take(share(3, 3, has("a", 2, 0, 1, 2, 3), has("b", 3, 0, 1)))
+    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3)), share(3, 3, has("a", 2, 0, 1, 2, 3), has("b", 3, 0, 1)))
     assert len(life.rows.rebalance_churn) == 1
     life.take(share(5, 3, has("a", 3, 2, 3), has("b", 3, 0, 1)))
     assert verdicts(life)[1] == ("identical", None)
@@ -91,8 +89,10 @@ def test_partitions_that_are_initialized_after_the_target_do_not_spoil_its_verdi
 
 
 def test_without_what_is_initialized_a_share_group_is_unverified() -> None:
-    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3), shares=None))
-    life.take(share(3, 3, has("a", 3, 2, 3), has("b", 3, 0, 1), shares=None))
+    life = Life.after(
+        share(1, 2, has("a", 2, 0, 1, 2, 3), shares=None),
+        share(3, 3, has("a", 3, 2, 3), has("b", 3, 0, 1), shares=None),
+    )
     assert verdicts(life)[1] == ("unverified", "which partitions the group had initialized is not known")
     life.take(share(5, 4, has("b", 4, 0, 1, 2), shares=shares(orders=2)))
     reason = f"no round has shown all partitions of its target as initialized: topic {TOPIC_ID} has others"
@@ -101,8 +101,10 @@ def test_without_what_is_initialized_a_share_group_is_unverified() -> None:
 
 def test_a_member_with_a_topic_that_only_another_one_wants_is_drift() -> None:
     both = {"shares": shares(orders=4, bills=2)}
-    life = Life.after(share(1, 2, has("a", 2, 0, 1, 2, 3), has("b", 2, topics=("bills",)), **both))
-    life.take(share(3, 3, has("a", 3, 0, 1, 2), has("b", 3, 3, topics=("bills",)), **both))
+    life = Life.after(
+        share(1, 2, has("a", 2, 0, 1, 2, 3), has("b", 2, topics=("bills",)), **both),
+        share(3, 3, has("a", 3, 0, 1, 2), has("b", 3, 3, topics=("bills",)), **both),
+    )
     row = life.rows.drift[-1]
     assert (row.verdict, row.basis) == ("drifted", "invariant")
     [one] = row.drifted_partitions
@@ -191,14 +193,18 @@ def test_without_the_right_to_read_its_settings_a_group_with_state_is_unverified
 
 
 def test_epochs_that_no_look_has_shown_leave_a_streams_target_unverified() -> None:
-    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)))
-    life.take(streams(3, 6, runs("a", 6, FIRST_HALF, SPARE_OF_FIRST), runs("b", 6, SECOND_HALF, SPARE_OF_SECOND)))
+    life = Life.after(
+        streams(1, 3, runs("a", 3, EVERYTHING)),
+        streams(3, 6, runs("a", 6, FIRST_HALF, SPARE_OF_FIRST), runs("b", 6, SECOND_HALF, SPARE_OF_SECOND)),
+    )
     assert newest(life).reason == "2 epochs passed between two looks: the previous target is not known"
 
 
 def test_a_task_that_is_active_at_two_members_by_their_targets_is_drift() -> None:
-    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)))
-    life.take(streams(3, 4, runs("a", 4, (("0", (0, 1, 2)), ("1", (0, 1)))), runs("b", 4, SECOND_HALF)))
+    life = Life.after(
+        streams(1, 3, runs("a", 3, EVERYTHING)),
+        streams(3, 4, runs("a", 4, (("0", (0, 1, 2)), ("1", (0, 1)))), runs("b", 4, SECOND_HALF)),
+    )
     assert (newest(life).verdict, newest(life).basis) == ("drifted", "invariant")
     assert [(one.topic, one.partition, one.kind) for one in newest(life).drifted_partitions] == [
         ("0", 2, "doubly_assigned")
@@ -206,8 +212,11 @@ def test_a_task_that_is_active_at_two_members_by_their_targets_is_drift() -> Non
 
 
 def test_a_topology_that_is_not_ready_gives_nobody_tasks_and_is_no_drift() -> None:
-    life = Life.after(streams(1, 3, runs("a", 3, EVERYTHING)), streams(3, 4, runs("a", 4), state="NotReady"))
-    life.take(streams(5, 4, runs("a", 4), state="NotReady"))
+    life = Life.after(
+        streams(1, 3, runs("a", 3, EVERYTHING)),
+        streams(3, 4, runs("a", 4), state="NotReady"),
+        streams(5, 4, runs("a", 4), state="NotReady"),
+    )
     reason = "topics of the topology were missing or wrong, so no assignor gave tasks"
     assert (newest(life).verdict, newest(life).reason) == ("not_applicable", reason)
     assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"topology_not_ready"}

@@ -202,8 +202,10 @@ def test_a_rebalance_is_stuck_only_after_any_usual_timeout() -> None:
 
 
 def test_members_too_large_to_tell_are_counted_and_unverified() -> None:
-    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
-    life.take(make_look(3, X, classic=SeenClassic("consumer", "range", (), more=5_000)))
+    life = Life.after(
+        make_look(1, X, classic=classic(*even("x", 2, "a"))),
+        make_look(3, X, classic=SeenClassic("consumer", "range", (), more=5_000)),
+    )
     row = life.rows.group_health[-1]
     assert (row.members, row.verdict) == (5_000, "unverified")
     assert "5,000 members" in (row.verdict_reason or "")
@@ -248,8 +250,9 @@ def test_the_rows_do_not_depend_on_how_the_looks_were_cut(at: int) -> None:
 
 
 def test_a_group_whose_log_is_no_longer_read_begins_again() -> None:
-    life = Life.after(make_commit(5, 90, topic="x"), make_observation(10, X))
-    life.take(make_look(20, X, classic=classic(*even("x", 2, "a"))))
+    life = Life.after(
+        make_commit(5, 90, topic="x"), make_observation(10, X), make_look(20, X, classic=classic(*even("x", 2, "a")))
+    )
     assert [(row.source, row.committed_offset) for row in life.rows.lag] == [
         ("log", 90),
         ("admin", None),

@@ -179,8 +179,10 @@ def test_imbalance_is_about_partitions_a_member(
 
 def test_members_are_shown_with_names_that_only_the_group_s_own_record_has() -> None:
     shown = observation(60)
-    life = Life.after(*read([*FIRST, state(ALL), epoch(2), target("a", ALL), stands(2), owns("a", 2, ALL)]))
-    life.take(msgspec.structs.replace(shown, topics=()))
+    life = Life.after(
+        *read([*FIRST, state(ALL), epoch(2), target("a", ALL), stands(2), owns("a", 2, ALL)]),
+        msgspec.structs.replace(shown, topics=()),
+    )
 
     row = life.rows.members[-1]
     assert [(of.topic, tuple(of.partitions)) for of in row.partitions or ()] == [("orders", (0, 1, 2, 3))]

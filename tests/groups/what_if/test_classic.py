@@ -176,9 +176,12 @@ def test_a_decision_above_the_size_has_one_row_with_the_reason() -> None:
 
 
 def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
-    life = Life.after(make_record(5, ()), make_observation(10))
-    life.take(make_record(12, [make_member("a")], generation=2, protocol_type="connect", protocol="sessioned"))
-    life.take(make_observation(20, make_topic()))
+    life = Life.after(
+        make_record(5, ()),
+        make_observation(10),
+        make_record(12, [make_member("a")], generation=2, protocol_type="connect", protocol="sessioned"),
+        make_observation(20, make_topic()),
+    )
     assert life.rows.what_if == []
     assert [row.verdict for row in life.rows.drift] == ["not_applicable", "unverified"]
 
