@@ -80,7 +80,7 @@ def columns_read(of: Iterable[Query]) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for query in of:
         for table in ALL_TABLES:
-            named = query.columns.intersection(column.name for column in table.columns)
             for name in query.tables & {table.name, f"{table.name}_current"}:
+                named = query.columns.intersection(column.name for column in table.columns)
                 found[name] = found.get(name, frozenset()) | named
     return found

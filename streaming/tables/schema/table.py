@@ -6,6 +6,7 @@ Columns that several tables have are here, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
@@ -107,7 +108,7 @@ HEARTBEAT: Final = "heartbeat"
 DAILY: Final = "day"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, which leave a cached property no place
 class Table:
     """One table.
 
@@ -156,7 +157,7 @@ class Table:
         """Delta's table properties."""
         return dict(_EVERY_BATCH if self.every_batch else _NOW_AND_THEN)
 
-    @property
+    @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The table's Arrow schema; comments are field metadata, as delta-rs writes them into the log."""
         return pa.schema([pa.field(c.name, c.type.arrow, metadata={"comment": c.comment}) for c in self.columns])
