@@ -128,13 +128,34 @@ def present(lake: Path) -> list[str]:
     return [row["cluster"] for row in LakeReader(lake).rows("SELECT cluster FROM rounds_current ORDER BY cluster")]
 
 
-def test_a_cluster_that_left_the_file_is_closed_and_one_that_comes_back_is_watched(tmp_path: Path) -> None:
-    record(tmp_path, "a", "b")
-    assert closed(tmp_path) == set()
-    record(tmp_path, "a")
-    assert closed(tmp_path) == {"b"}
-    record(tmp_path, "a", "b")
-    assert closed(tmp_path) == set()
+# What starts one after the other: the clusters that it watches, those of its file, and its clock; then what is closed.
+STARTS: dict[str, list[tuple[str, str, int, set[str]]]] = {
+    "a cluster that left the file is closed and one that comes back is watched": [
+        ("ab", "ab", 1_000, set()),
+        ("a", "a", 1_000, {"b"}),
+        ("ab", "ab", 1_000, set()),
+    ],
+    "a process for one cluster of the file does not close the others": [
+        ("a", "ab", 1_000, set()),
+        ("b", "ab", 1_000, set()),
+    ],
+    "deployments with a file each over one lake close nothing of each other": [
+        ("a", "a", 1_000, set()),
+        ("b", "b", 1_000, set()),
+        ("ac", "ac", 1_000, set()),
+    ],
+    "a clock that is behind does not bring an older state back": [
+        ("ab", "ab", 50_000, set()),
+        ("a", "a", 10, {"b"}),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", STARTS)
+def test_a_cluster_is_closed_when_its_file_has_left_it_out(tmp_path: Path, case: str) -> None:
+    for watched, names, now, expected in STARTS[case]:
+        record(tmp_path, *watched, names=tuple(names), now=now)
+        assert closed(tmp_path) == expected
 
 
 def test_what_is_recorded_already_is_not_written_again(tmp_path: Path) -> None:
@@ -144,25 +165,6 @@ def test_what_is_recorded_already_is_not_written_again(tmp_path: Path) -> None:
     table = OpenedTable(str(tmp_path), table_named("clusters"))
     table.refresh()
     assert sum(file.rows or 0 for file in table.files()) == 2
-
-
-def test_a_process_for_one_cluster_of_the_file_does_not_close_the_others(tmp_path: Path) -> None:
-    record(tmp_path, "a", names=("a", "b"))
-    record(tmp_path, "b", names=("a", "b"))
-    assert closed(tmp_path) == set()
-
-
-def test_deployments_with_a_file_each_over_one_lake_close_nothing_of_each_other(tmp_path: Path) -> None:
-    record(tmp_path, "a")
-    record(tmp_path, "b")
-    record(tmp_path, "a", "c")
-    assert closed(tmp_path) == set()
-
-
-def test_a_clock_that_is_behind_does_not_bring_an_older_state_back(tmp_path: Path) -> None:
-    record(tmp_path, "a", "b", now=50_000)
-    record(tmp_path, "a", now=10)
-    assert closed(tmp_path) == {"b"}
 
 
 def test_the_present_leaves_out_a_closed_cluster_and_history_keeps_it(tmp_path: Path) -> None:

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from assignors import (
-    Assignment,
     Group,
     Subscription,
     assign,
     from_pairs,
     known_strategies,
-    moves,
     parse_library,
     same,
 )
@@ -26,11 +24,6 @@ from tests.assignors.clients.sticky.members import cooperative, newcomer
 def group(*members: str, **counts: int) -> Group:
     """Members that all subscribe to all topics."""
     return Group(tuple(Subscription(member, tuple(counts)) for member in members), counts)
-
-
-def moved(of: Group, strategy: str, current: Assignment, library: str | None = None) -> int:
-    result, _ = settled(strategy, of, current, None if library is None else parse_library(library))
-    return moves(current, result)
 
 
 # a and b had three partitions each; c joins.
@@ -47,21 +40,9 @@ def test_range_moves_more_than_needed_when_a_member_joins() -> None:
     assert bounds_of(JOINED, HAD) == Bounds(partitions_moved_optimal=2, imbalance_optimal=0.0)
 
 
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_sticky_strategies_are_told_what_members_have_now(strategy: str) -> None:
-    result, _ = settled(strategy, JOINED, HAD)
-
-    assert outcome(JOINED, HAD, result) == Outcome(partitions_moved=2, imbalance=0.0, load_imbalance=None)
-
-
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_kafka_python_is_told_in_its_own_bytes(strategy: str) -> None:
-    assert moved(JOINED, strategy, HAD, "kafka-python") == 2
-
-
-def test_user_data_of_another_strategy_tells_sticky_nothing() -> None:
-    # The data that Java's cooperative-sticky sends: owned partitions, and the generation in four bytes.
-    members = tuple(
+# User data of Java's cooperative-sticky: the generation in four bytes, beside the owned partitions.
+OF_ANOTHER = Group(
+    tuple(
         replace(
             member,
             owned=(("t", tuple(HAD.get(member.member_id, {}).get("t", ()))),),
@@ -69,9 +50,29 @@ def test_user_data_of_another_strategy_tells_sticky_nothing() -> None:
             user_data=b"\0\0\0\3",
         )
         for member in JOINED.members
-    )
+    ),
+    JOINED.partitions_per_topic,
+)
 
-    assert moved(Group(members, JOINED.partitions_per_topic), "sticky", HAD) == 2
+
+@pytest.mark.parametrize(
+    ("of", "strategy", "library"),
+    [
+        (JOINED, "sticky", None),
+        (JOINED, "cooperative-sticky", None),
+        # kafka-python is told in its own bytes.
+        (JOINED, "sticky", "kafka-python"),
+        (JOINED, "cooperative-sticky", "kafka-python"),
+        # What another strategy's user data says, sticky does not read.
+        (OF_ANOTHER, "sticky", None),
+        # A leader that remembers a generation believes what members have now.
+        (replace(JOINED, remembered_generation=7), "sticky", "java:3.0"),
+        (replace(JOINED, remembered_generation=7), "cooperative-sticky", "java:3.0"),
+    ],
+)
+def test_sticky_strategies_are_told_what_members_have_now(of: Group, strategy: str, library: str | None) -> None:
+    result, _ = settled(strategy, of, HAD, None if library is None else parse_library(library))
+    assert outcome(of, HAD, result) == Outcome(partitions_moved=2, imbalance=0.0, load_imbalance=None)
 
 
 def test_a_cooperative_handover_is_followed_to_its_end() -> None:
@@ -90,13 +91,6 @@ def test_what_members_got_in_a_first_generation_counts_in_the_next_whatever_the_
 
     assert same(result, {"a": {"t": (2, 3)}, "b": {"t": (0, 1)}})
     assert generations == 2
-
-
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_a_leader_that_remembers_a_generation_believes_what_members_have_now(strategy: str) -> None:
-    remembering = replace(JOINED, remembered_generation=7)
-
-    assert moved(remembering, strategy, HAD, "java:3.0") == 2
 
 
 def test_what_members_say_themselves_counts_before_what_they_have() -> None:

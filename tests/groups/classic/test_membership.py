@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from assignors import CustomStrategies, CustomStrategy, Subscription
+from streaming.groups.classic.leader_metadata import possible_counts
 from streaming.groups.classic.membership import leader_counts
 from streaming.records import GroupInput
 from tests.groups.build import (
@@ -113,3 +115,10 @@ def test_a_topic_of_which_nothing_is_assigned_may_have_no_partition() -> None:
 def test_a_group_without_a_membership_says_what_it_lacks(inputs: list[GroupInput], verdict: str, reason: str) -> None:
     row = Life().take(*inputs).group_health[-1]
     assert (row.verdict, row.verdict_reason, row.drifted_count) == (verdict, reason, 0)
+
+
+def test_a_custom_strategy_may_have_left_out_partitions_and_no_count_is_tried_twice() -> None:
+    mine = CustomStrategies((CustomStrategy("mine", f"{__name__}:nobody_calls_it"),)).named("mine")
+    assert mine is not None
+    found = possible_counts(mine, [Subscription("a", ("t",))], {"t": 4}, {"t": (2, 4, 6)})
+    assert list(found) == [{"t": 4}, {"t": 6}]
