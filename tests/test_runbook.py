@@ -198,7 +198,9 @@ def texts() -> tuple[tuple[bool, str], ...]:
         logged = {
             id(node.args[0])
             for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and re.fullmatch(r"_LOG\.(warning|error|exception)", ast.unparse(node.func))
+            if isinstance(node, ast.Call)
+            and getattr(node.func, "attr", None) in {"warning", "error", "exception"}
+            and ast.unparse(node.func.value) == "_LOG"
         }
         found += [
             (id(node) in logged and len(re.findall(r"\w{2,}", text)) > 2, text)

@@ -238,7 +238,7 @@ def looks(draw: st.DrawFn) -> ClusterTopicObservation:
     )
 
 
-@settings(deadline=None, max_examples=examples(2_000))
+@settings(deadline=None, max_examples=examples(800))
 @given(st.lists(st.lists(looks(), max_size=3), min_size=1, max_size=3))
 def test_whatever_the_probe_sees_fits_the_table(batches: list[list[ClusterTopicObservation]]) -> None:
     # Imported here: it loads deltalake and pyarrow, which this folder's other tests do without.
