@@ -29,7 +29,7 @@ from typing import Final, TypeAlias
 
 from streaming.probe.kafka.followed import Early
 from streaming.probe.kafka.requests import FirstFrom
-from streaming.records import TopicObservation, UnreadTimestamp
+from streaming.records import TopicObservation, TopicRetention, UnreadTimestamp
 
 PartitionId: TypeAlias = tuple[str, int]
 """Topic and partition."""
@@ -80,6 +80,9 @@ class _Known:
         answers: Per partition three integers an answer, by rising timestamp: the timestamp that was asked, and offset
             and timestamp of the first record from it on.
         again: Time until which a partition is not asked, by the steady clock, where a leader has refused.
+        retention: Its retention at the newest round.
+        exact: What the newest round knows of unread records, by partition and offset, where it is their own timestamp:
+            nothing more is asked about these.
     """
 
     topic_id: str | None
@@ -87,6 +90,8 @@ class _Known:
     end: tuple[int, ...]
     answers: dict[int, array[int]] = field(default_factory=dict)
     again: dict[int, float] = field(default_factory=dict)
+    retention: TopicRetention | None = None
+    exact: dict[tuple[int, int], UnreadTimestamp] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +165,11 @@ class Timestamps:
             known, end = before.get(name), tuple(topic.ends)
             if known is None or known.topic_id != topic.topic_id or len(known.end) > len(end):
                 known = _Known(topic.topic_id, end, end)
-            for partition in [p for p in known.answers if -1 < end[p] < known.end[p]]:
+            cut_back = [p for p in known.answers if -1 < end[p] < known.end[p]]
+            for partition in cut_back:
                 del known.answers[partition]
+            if cut_back or known.retention != topic.retention:
+                known.retention, known.exact = topic.retention, {}
             if -1 in known.first:
                 known.first = tuple([old if old >= 0 else new for old, new in zip(known.first, end, strict=False)])
             known.end = end
@@ -180,6 +188,7 @@ class Timestamps:
         self._open, self._finer = {}, {}
         told: dict[str, dict[str, dict[int, UnreadTimestamp]]] = {}
         wanted: dict[str, set[int]] = {}
+        exact: dict[str, dict[tuple[int, int], UnreadTimestamp]] = {}
         for group, committed in early.items():
             for name, partition, offset in committed:
                 topic, known = topics.get(name), self._topics.get(name)
@@ -188,10 +197,15 @@ class Timestamps:
                 offset = max(offset, topic.starts[partition])  # noqa: PLW2901  (the oldest record that is still there)
                 if offset < min(known.first[partition], known.end[partition] - 1):
                     wanted.setdefault(name, set()).add(partition)
-                    found = self._known_or_asked(known, topic, (name, partition), offset, now)
+                    found = known.exact.get((partition, offset))
+                    if found is None:
+                        found = self._known_or_asked(known, topic, (name, partition), offset, now)
                     if found is not None:
+                        if found.own:
+                            exact.setdefault(name, {})[partition, offset] = found
                         told.setdefault(group, {}).setdefault(name, {})[partition] = found
         for name, known in self._topics.items():
+            known.exact = exact.get(name, {})
             if known.answers and len(known.answers) > len(wanted.get(name, ())):
                 known.answers = {p: of for p, of in known.answers.items() if p in wanted.get(name, ())}
         return {
@@ -268,8 +282,8 @@ class Timestamps:
 def _gap(answers: Sequence[int], offset: int, now: int) -> _Gap:
     """What a partition's answers leave open up to an offset."""
     at, reached, beyond, below, proved = -1, FIRST_TIMESTAMP_MS, _NOWHERE, -1, -1
-    for index in range(0, len(answers), _WIDTH):
-        asked, first, timestamp = answers[index : index + _WIDTH]
+    each = iter(answers)
+    for asked, first, timestamp in zip(each, each, each, strict=True):
         if first <= offset:
             if below < 0:
                 at, reached = first, timestamp
