@@ -50,44 +50,69 @@ ALL_ON_A = (make_member("a", ("x",), {"x": (0, 1, 2)}), make_member("b", ("x",),
 EVEN = (make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",), {"x": (2,)}))
 
 
-def test_what_the_strategy_gives_is_identical() -> None:
-    row = judged("first_takes_all", *ALL_ON_A, count=3)
+TWICE = (make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",), {"x": (1,)}))
+MISPLACED = (DriftedPartition("x", 2, "misplaced", "a", ("b",)),)
+TWO_OWNERS = (DriftedPartition("x", 1, "doubly_assigned", None, ("a", "b")),)
 
-    assert (row.verdict, row.reason, row.matching_library) == ("identical", None, "custom")
+Judged = tuple[str, tuple[Member, ...], int, bool | None, tuple[str, str, tuple[DriftedPartition, ...]]]
+# The strategy, members, a partition count, whether it says that it is deterministic; then the verdict, the beginning of
+# its reason, and what drifted.
+VERDICTS: dict[str, Judged] = {
+    "what the strategy gives": ("first_takes_all", ALL_ON_A, 3, None, ("identical", "", ())),
+    "what it does not give": (
+        "first_takes_all",
+        EVEN,
+        3,
+        None,
+        ("drifted", "the strategy gives another assignment", MISPLACED),
+    ),
+    "a partition that it leaves to nobody is no smaller topic": (
+        "all_but_the_last",
+        ALL_ON_A,
+        4,
+        None,
+        ("identical", "", ()),
+    ),
+    "another result of one that is not deterministic proves nothing": (
+        "first_takes_all",
+        EVEN,
+        3,
+        False,
+        ("unverified", "the strategy is not deterministic: a different result now proves nothing", ()),
+    ),
+    "the same result does": ("first_takes_all", ALL_ON_A, 3, False, ("identical", "", ())),
+    "one that raises": (
+        "breaks",
+        EVEN,
+        3,
+        None,
+        ("unverified", "custom strategy 'house-blend' raised LookupError: the weights are not there", ()),
+    ),
+    "one that is missing": (
+        "missing",
+        EVEN,
+        3,
+        None,
+        ("unverified", "custom strategy 'house-blend' cannot be loaded: AttributeError", ()),
+    ),
+    "one whose result is no assignment": (
+        "gives_one_twice",
+        EVEN,
+        3,
+        None,
+        ("unverified", "custom strategy 'house-blend' raised ValueError: it assigned partition 0 of topic 'x'", ()),
+    ),
+    "invariants hold for a custom strategy too": ("breaks", TWICE, 2, None, ("drifted", "", TWO_OWNERS)),
+}
 
 
-def test_what_it_does_not_give_is_drifted() -> None:
-    row = judged("first_takes_all", *EVEN, count=3)
-
-    assert row.verdict == "drifted"
-    assert row.drifted_partitions == (DriftedPartition("x", 2, "misplaced", "a", ("b",)),)
-
-
-def test_a_partition_that_it_leaves_to_nobody_is_no_smaller_topic() -> None:
-    assert judged("all_but_the_last", *ALL_ON_A, count=4).verdict == "identical"
-
-
-def test_another_result_of_one_that_is_not_deterministic_proves_nothing() -> None:
-    row = judged("first_takes_all", *EVEN, count=3, deterministic=False)
-
-    assert row.verdict == "unverified"
-    assert row.reason == "the strategy is not deterministic: a different result now proves nothing"
-    assert judged("first_takes_all", *ALL_ON_A, count=3, deterministic=False).verdict == "identical"
-
-
-@pytest.mark.parametrize(
-    ("strategy", "reason"),
-    [
-        ("breaks", "custom strategy 'house-blend' raised LookupError: the weights are not there"),
-        ("missing", "custom strategy 'house-blend' cannot be loaded: AttributeError"),
-        ("gives_one_twice", "custom strategy 'house-blend' raised ValueError: it assigned partition 0 of topic 'x'"),
-    ],
-)
-def test_one_that_fails_is_a_reason_and_the_group_goes_on(strategy: str, reason: str) -> None:
-    row = judged(strategy, *EVEN, count=3)
-
-    assert row.verdict == "unverified"
+@pytest.mark.parametrize("case", VERDICTS)
+def test_a_decision_is_judged_by_what_the_custom_strategy_gives(case: str) -> None:
+    strategy, members, count, deterministic, (verdict, reason, drifted) = VERDICTS[case]
+    row = judged(strategy, *members, count=count, deterministic=deterministic)
+    assert (row.verdict, row.drifted_partitions) == (verdict, drifted)
     assert (row.reason or "").startswith(reason)
+    assert row.matching_library == ("custom" if verdict == "identical" else None)
 
 
 def test_one_that_fails_with_the_counts_of_today_leaves_open_whether_it_gave_this() -> None:
@@ -100,11 +125,3 @@ def test_one_that_fails_with_the_counts_of_today_leaves_open_whether_it_gave_thi
     row = verdict_of(life)
     assert row.verdict == "unverified"
     assert row.reason == "with the newest partition counts: custom strategy 'house-blend' raised LookupError: four"
-
-
-def test_invariants_hold_for_a_custom_strategy_too() -> None:
-    twice = (make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",), {"x": (1,)}))
-
-    row = judged("breaks", *twice, count=2)
-    assert row.verdict == "drifted"
-    assert [d.kind for d in row.drifted_partitions] == ["doubly_assigned"]

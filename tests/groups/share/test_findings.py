@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.records import GroupObservation
+from streaming.records import GroupInput, GroupObservation
 from tests.groups.build import Life
 from tests.groups.coordinator import TOPIC, Written
 from tests.groups.modern_log import read
@@ -34,48 +34,64 @@ def test_a_group_at_rest_has_no_findings_and_is_stable() -> None:
     assert (row.state, row.verdict, row.members, row.group_type) == ("Stable", "identical", 2, "share")
 
 
-def test_a_member_that_has_not_reached_the_newest_target_is_reconciling() -> None:
-    life = after([*TWO, owns("a", 3, {TOPIC: (2, 3)})], observation(60))
+ONE = {TOPIC: (0,)}
+DECIDED = 10 + len(READY) - 2
+NO_OWNER = "partitions without an owner: orders"
 
-    assert finding_details(life)["reconciling"] == "1 of 2 members have not reached epoch 3: b"
-    life.take(*read([owns("b", 3, {TOPIC: (0, 1)})], 61), observation(70))
-    assert "reconciling" not in finding_details(life)
+# Records, then rounds, and what is said of a finding after them; None where it does not hold.
+FOUND: dict[str, tuple[str, list[Written], list[tuple[list[GroupInput], str | None]]]] = {
+    "a member that has not reached the newest target is reconciling": (
+        "reconciling",
+        [*TWO, owns("a", 3, {TOPIC: (2, 3)})],
+        [
+            ([observation(60)], "1 of 2 members have not reached epoch 3: b"),
+            ([*read([owns("b", 3, {TOPIC: (0, 1)})], 61), observation(70)], None),
+        ],
+    ),
+    "initialized partitions that no member has are unassigned once the group had time to notice": (
+        "unassigned",
+        [*READY[:-4], epoch(2), target("a", {TOPIC: (0, 1, 2)}), stands(2), owns("a", 2, {TOPIC: (0, 1, 2)})],
+        [
+            ([observation(DECIDED + 20), observation(DECIDED + SETTLED_S)], None),
+            ([observation(DECIDED + SETTLED_S + 1)], f"{NO_OWNER} (1 partition)"),
+        ],
+    ),
+    "partitions whose state is not initialized are new to the coordinator": (
+        "stale_metadata",
+        FIRST,
+        [
+            (
+                [observation(30), observation(60)],
+                "new partitions that the coordinator's target does not have: orders (0 to 4 partitions)",
+            )
+        ],
+    ),
+    "and unassigned after the grace": (
+        "unassigned",
+        FIRST,
+        [([observation(30), observation(60), observation(30 + GRACE_S)], f"{NO_OWNER} (0 to 4 partitions)")],
+    ),
+    "a member without a partition is idle though several could share one": (
+        "idle_members",
+        [
+            *(member("a", "orders"), member("b", "orders"), state(ONE), epoch(1), target("a", ONE), target("b", {})),
+            *(stands(1), owns("a", 1, ONE), owns("b", 1, {})),
+        ],
+        [
+            ([observation(30, orders=1)], None),
+            ([observation(90, orders=1)], "1 of 2 members own nothing, though several may share a partition: b"),
+        ],
+    ),
+}
 
 
-def test_initialized_partitions_that_no_member_has_are_unassigned_once_the_group_had_time_to_notice() -> None:
-    life = after([*READY[:-4], epoch(2), target("a", {TOPIC: (0, 1, 2)}), stands(2), owns("a", 2, {TOPIC: (0, 1, 2)})])
-    decided = 10 + len(READY) - 2
-    life.take(observation(decided + 20), observation(decided + SETTLED_S))
-    assert "unassigned" not in finding_details(life)
-
-    life.take(observation(decided + SETTLED_S + 1))
-
-    assert finding_details(life)["unassigned"] == "partitions without an owner: orders (1 partition)"
-
-
-def test_partitions_whose_state_is_never_initialized_are_unassigned_after_the_grace() -> None:
-    life = after(FIRST, observation(30), observation(60))
-    assert (
-        finding_details(life)["stale_metadata"]
-        == "new partitions that the coordinator's target does not have: orders (0 to 4 partitions)"
-    )
-
-    life.take(observation(30 + GRACE_S))
-
-    assert finding_details(life)["unassigned"] == "partitions without an owner: orders (0 to 4 partitions)"
-
-
-def test_a_member_without_a_partition_is_idle_though_several_could_share_one() -> None:
-    one = {TOPIC: (0,)}
-    log = [member("a", "orders"), member("b", "orders"), state(one), epoch(1), target("a", one), target("b", {})]
-    life = after([*log, stands(1), owns("a", 1, one), owns("b", 1, {})], observation(30, orders=1))
-    assert "idle_members" not in finding_details(life)
-
-    life.take(observation(90, orders=1))
-
-    assert (
-        finding_details(life)["idle_members"] == "1 of 2 members own nothing, though several may share a partition: b"
-    )
+@pytest.mark.parametrize("case", FOUND)
+def test_a_finding_holds_as_long_as_rounds_show_it(case: str) -> None:
+    finding, log, steps = FOUND[case]
+    life = after(log)
+    for inputs, detail in steps:
+        life.take(*inputs)
+        assert finding_details(life).get(finding) == detail
 
 
 @pytest.mark.parametrize(("asked", "visible"), [(True, {"topic_not_visible"}), (False, set())])
