@@ -60,6 +60,9 @@ def _run(asking: socket.socket) -> None:
         os.close(end)
     os.environ.clear()
     os.environ.update(environment)
+    # Where a session's own settings name more folders than this process was started with: users' strategies, say.
+    named = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path += [folder for folder in named if folder and folder not in sys.path]
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
