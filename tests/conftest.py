@@ -41,7 +41,7 @@ _LAST_TURN = 9
 
 _EXPENSIVE = ("broker", "served", "boards")
 """Fixtures of whole runs whose tests share a group by day. The broker's start takes five seconds of processor time, and
-its rest a seventieth of a core; the others are two seconds each. (One process would take hours for the long tests.)"""
+its rest a seventieth of a core; the others are two seconds each. Not at night: one process would take hours."""
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:

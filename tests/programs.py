@@ -119,7 +119,7 @@ def _build(what: str) -> None:
         if problem:
             print(f"{name} could not be built ({problem}): {tests} are skipped.")
             return
-        # (Where two do this at once, the second replaces the first's file by the same.)
+        # Where two do this at once, the second replaces the first's file by the same.
         Path(folder, name).replace(built)
 
 

@@ -92,7 +92,7 @@ def read_rules_file(file: Path) -> dict[str, Any]:
     import yaml  # noqa: PLC0415 - every process of Spark's imports this module, and none reads rules
 
     try:
-        # (In C where the package has it: in Python reading takes longer than checking all rules does.)
+        # In C where the package has it: in Python, reading takes longer than checking all rules does.
         loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
         content = yaml.load(file.read_text(encoding="utf-8"), loader)  # noqa: S506 - safe, both of them
     except (OSError, UnicodeDecodeError) as error:

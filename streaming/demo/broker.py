@@ -24,8 +24,8 @@ DEMO_OVERRIDES = {
     # Expired offsets (one of the demo's stories) are looked for every 5 s instead of every 10 min. Other groups keep
     # theirs: the broker's retention stays at 7 days.
     "offsets.retention.check.interval.ms": "5000",
-    # Nobody kills this broker and starts it again. On a busy machine it may not get to its own controller for some
-    # seconds, and whoever is joining a group when it is fenced for that may be lost to the group.
+    # Nobody kills this broker and starts it again. On a busy machine its heartbeats to its own controller may be
+    # seconds late. A broker that is fenced for that unloads its groups, and a member that is joining one may be lost.
     "broker.session.timeout.ms": "20000",
 }
 """Broker settings of the demo beyond those of every embedded broker; pass them to `EmbeddedBroker`."""

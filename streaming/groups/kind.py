@@ -173,9 +173,8 @@ class Ownership:
 
     def __post_init__(self) -> None:
         """Compute at once what each round asks for."""
-        self.are_known = bool(self.members)
+        self.are_known = topics_known = bool(self.members)
         topics: set[str] = set()
-        are_told = bool(self.members)
         owners: dict[str, dict[int, OwningMember]] = {}
         for member, partitions, subscription in self.members:
             if partitions is None:
@@ -185,10 +184,10 @@ class Ownership:
                 for number in numbers:
                     of_topic.setdefault(number, member)
             if subscription is None:
-                are_told = False
+                topics_known = False
             else:
                 topics.update(subscription)
-        self.topics = topics if are_told else None
+        self.topics = topics if topics_known else None
         self.by_partition = owners
 
 

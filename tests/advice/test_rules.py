@@ -214,7 +214,7 @@ QUIET: dict[str, dict[str, Any]] = {
         "strategy": COOPERATIVE,
         "tried": tried(5, (COOPERATIVE, 5, 0.5), ("sticky", 1, 0.5)),
     },
-    # Of two partitions one may have 70 %, as members without a partition share nothing.
+    # One of two partitions may have 70 %: members without a partition share nothing.
     "there are fewer partitions than members": {
         "produced": produced(70_000),
         "days": days(members_mean=9.0),

@@ -73,7 +73,7 @@ HOURS: dict[str, tuple[list[Values], list[Values], Values | None]] = {
         [health(100, lag_total=4), health(120, lag_total=10)],
         {"observed_seconds": 20, "lag_total_mean": 7},
     ),
-    "what is not known is left out of the mean and its time is told": (
+    "what is not known is left out of the mean, and a column has its time": (
         FOUR,
         [health(100, lag_total=4), health(110, lag_total=None, lag_status="unknown"), health(120, lag_total=8)],
         {

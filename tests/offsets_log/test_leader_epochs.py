@@ -76,7 +76,7 @@ def stretched(*events: tuple[int, int | bytes | None]) -> CompactedStretches:
     return stretches
 
 
-# The events, whether the last stretch is still open, and what each group is told.
+# The events, whether the last stretch is still open, and the stretches that each group gets.
 STRETCHES: dict[str, tuple[list[tuple[int, int | bytes]], bool, dict[str, list[Compacted]]]] = {
     "a log without missing offsets concerns nobody": ([(0, A), (1, B), (2, A)], False, {}),
     # Each group's range ends after its own last record; the record at 13 cannot have been cleaned, nor those after it.
@@ -96,7 +96,7 @@ STRETCHES: dict[str, tuple[list[tuple[int, int | bytes]], bool, dict[str, list[C
         True,
         {"a": [Compacted(5, 9)]},
     ),
-    "a second stretch is told beside the first": (
+    "a second stretch stands beside the first": (
         [(0, 0), (1, A), (2, A), (3, 3), (4, A)],
         True,
         {"a": [Compacted(0, 2), Compacted(3, 5)]},

@@ -279,8 +279,8 @@ class ShareProgress(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fi
     stands_since: int = -1
     row: tuple[int, ...] = ()
 
-    def forget_told(self) -> None:
-        """Forget what a round before has told: this one tells nothing."""
+    def forget_reported(self) -> None:
+        """Forget what the newest round that saw the broker's figures has of them: this one has none."""
         self.done_told = self.lag = -1
 
     def is_news(self) -> bool:

@@ -47,7 +47,7 @@ def note_deliveries(state: GroupState, observation: GroupObservation, config: Gr
         for partitions in state.partitions.values():
             for known in partitions.values():
                 if known.share is not None:
-                    known.share.forget_told()
+                    known.share.forget_reported()
         return
     told = {
         (topic, one.partition): one
@@ -59,7 +59,7 @@ def note_deliveries(state: GroupState, observation: GroupObservation, config: Gr
         one = told.get((topic, number))
         if one is not None and one.start == START_NOT_TOLD:
             if known.share is not None:
-                known.share.forget_told()
+                known.share.forget_reported()
         elif known.committed >= 0 and (one is None or one.start < 0):
             known.offset_deleted = True
             known.committed, known.of_topic, known.share = -1, None, None

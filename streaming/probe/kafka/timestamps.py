@@ -198,7 +198,7 @@ class Timestamps:
                 if offset < min(known.first[partition], known.end[partition] - 1):
                     wanted.setdefault(name, set()).add(partition)
                     found = known.exact.get((partition, offset))
-                    if found is None:
+                    if found is None or found.reached >= now:
                         found = self._known_or_asked(known, topic, (name, partition), offset, now)
                     if found is not None:
                         if found.own:

@@ -60,7 +60,7 @@ OF_ANOTHER = Group(
     [
         (JOINED, "sticky", None),
         (JOINED, "cooperative-sticky", None),
-        # kafka-python is told in its own bytes.
+        # kafka-python writes what a member owned in a form of its own.
         (JOINED, "sticky", "kafka-python"),
         (JOINED, "cooperative-sticky", "kafka-python"),
         # What another strategy's user data says, sticky does not read.

@@ -145,7 +145,7 @@ FOUND: dict[str, list[tuple[list[GroupInput], dict[str, str]]]] = {
             {NOBODY: "configured in topic connect-configs, and run by nobody: task files-0"},
         ),
     ],
-    "what runs and is not configured is told": [
+    "what runs and is not configured is a finding": [
         (
             [RUNS_FILES, shows(10, *FEWER), shows(11 + TIMEOUT, *FEWER)],
             {"no_such_partition": "run, though topic connect-configs does not configure them: task files-1"}

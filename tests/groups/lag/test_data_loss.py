@@ -119,7 +119,7 @@ def test_no_lag_at_all_says_nothing() -> None:
 
 @pytest.mark.parametrize("kept", [keeping(5 * HOUR_MS), None])
 def test_of_several_topics_the_first_end_counts(kept: TopicRetention | None) -> None:
-    # Of topic x records are unread since the round at 30, of y, which keeps them for longer, since that at 20.
+    # Topic x has unread records since the round at 30; topic y, which keeps them for longer, since the round at 20.
     life = Life.after(
         make_record(5, even("x", 1, "a", topics=("x", "y"))), *(make_commit(6, 100, topic=name) for name in ("x", "y"))
     )

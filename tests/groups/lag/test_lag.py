@@ -170,7 +170,7 @@ ROWS: dict[str, tuple[list[GroupInput], str, list[Any]]] = {
         "round committed_offset commits",
         [(10, 50, 1), (11, 90, 1)],
     ),
-    "a step back is told once": (
+    "a step back is in one row only": (
         [
             *(make_commits(5, 80, 20, 30, topic="x"), seen(10), make_commit(15, 25, topic="x"), seen(20)),
             *(make_commit(25, 26, topic="x"), seen(30)),

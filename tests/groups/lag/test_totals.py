@@ -61,7 +61,7 @@ BEHIND: dict[str, tuple[Callable[[], Life], list[tuple[list[GroupInput], Health,
     "at a constant distance there is no row for that in each round": (
         Life,
         [
-            # Of the first round, which knows no earlier one, and of the second.
+            # One row at the first round, which knows no earlier one, and one at the second.
             (KEEPS_UP, (0.0, 10.0, None, None), 2),
             ([seen(300, 3_000), seen(310, 3_000)], (9.5, 20.0, None, ("x", 0)), 3),
         ],

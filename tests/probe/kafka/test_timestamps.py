@@ -214,20 +214,20 @@ def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
         assert ask(search, {"x": log}) == 1
 
 
-def test_a_record_that_was_found_is_told_in_every_round_and_its_bound_ends_when_the_topic_is_compacted() -> None:
+def test_a_record_that_was_found_is_reported_in_every_round_and_its_bound_ends_when_the_topic_is_compacted() -> None:
     log, search = Log(three_days(100)), Timestamps(INTERVAL, Clock(0.0))
 
-    def told(retention: TopicRetention, now: int) -> UnreadTimestamp | None:
+    def reported(retention: TopicRetention, now: int) -> UnreadTimestamp | None:
         topics = {"x": log.topic(retention)}
         search.note_topics(topics)
         found = search.unread_timestamps({"g": [("x", 0, 50)]}, topics, now)
         return found["g"]["x"][0] if found else None
 
-    while (found := told(CREATED, NOW)) is None or not found.own:
+    while (found := reported(CREATED, NOW)) is None or not found.own:
         assert ask(search, {"x": log})
     assert found.below >= 0
-    assert [told(CREATED, NOW + INTERVAL * later) for later in range(1, 4)] == [found] * 3
-    assert told(COMPACTED, NOW) == UnreadTimestamp(50, found.reached, -1, own=True)
+    assert [reported(CREATED, NOW + INTERVAL * later) for later in range(1, 4)] == [found] * 3
+    assert reported(COMPACTED, NOW) == UnreadTimestamp(50, found.reached, -1, own=True)
 
 
 def test_ten_thousand_groups_on_one_partition_share_the_answers() -> None:
