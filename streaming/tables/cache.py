@@ -9,7 +9,7 @@ recent past. Only the columns that were asked for are held.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -304,36 +304,31 @@ class TableCache:
             if files and rows > _MOST_ROWS:
                 break
             files.append(one.todo.pop().file)
+        held = one.held
+        columns, only = (held.current, one.present_only) if present else (held.past, one.past_only)
+        pieces = one.log_tail.pieces(files[::-1], columns, only, _PIECE_ROWS)
         if present:
-            found = self._rows(one, files[::-1], one.held.current, one.present_only)
-            self._merge([one.held.newest() for _ in found], one)
-        else:
-            for _ in self._rows(one, files[::-1], one.held.past, one.past_only):
-                one.held.add_to_past()
+            self._merge([held.newest(rows) for rows in pieces], held)
+            return
+        for rows in pieces:
+            held.add_to_past(rows)
 
     def _add_new_files(self, one: _Followed, files: Sequence[DataFile]) -> None:
         """Add all rows of new files to the present and the past, the oldest first."""
         held, newest = one.held, []
-        for _ in self._rows(one, files, {*held.current, *held.past}, None):
+        for rows in one.log_tail.pieces(files, {*held.current, *held.past}, None, _PIECE_ROWS):
             if held.current:
-                newest.append(held.newest())
+                newest.append(held.newest(rows))
             if held.past:
-                held.add_to_past()
-        self._merge(newest, one)
+                held.add_to_past(rows)
+        self._merge(newest, held)
 
-    def _merge(self, newest: list[pa.Table], one: _Followed) -> None:
-        # Merged once: each merge rewrites the present, and what it replaces is freed at the transaction's end.
-        if newest:
-            one.held.merge(pa.concat_tables(newest))
-
-    def _rows(
-        self, one: _Followed, files: Sequence[DataFile], columns: Collection[str], only: pc.Expression | None
-    ) -> Iterator[None]:
-        """Rows of files as "incoming", a piece at a time."""
-        for rows in one.log_tail.pieces(files, columns, only, _PIECE_ROWS):
-            self._connection.register("incoming", rows)
-            yield
-            self._connection.unregister("incoming")
+    def _merge(self, newest: list[pa.Table], held: HeldTable) -> None:
+        # Merged once: what a merge replaces is freed at the transaction's end.
+        if len(newest) > 1:
+            newest = [held.newest(pa.concat_tables(newest))]
+        for rows in newest:
+            held.merge(rows)
 
 
 def _only_cluster(file: DataFile) -> str | None:

@@ -201,6 +201,18 @@ def test_partitions_of_brokers_and_verdicts_on_topics_are_kept_apart_and_null_is
         assert drift == [{"topic": None, "verdict": "v2"}, {"topic": "t", "verdict": "v2"}]
 
 
+def test_of_rows_of_a_key_the_newest_stays_in_whatever_order_they_come_and_one_without_a_number_is_the_oldest(
+    lake: DeltaLake,
+) -> None:
+    ends = "SELECT to_offset FROM gaps_current"
+    followed = cache(lake, gaps=Wanted(current=frozenset({"to_offset"})))
+    for number, (end, newest) in enumerate([(None, None), (9, 9), (None, 9), (7, 9), (12, 12)]):
+        named = {"cluster": "c", "kind": "log", "topic": "t", "partition": 0, "from_offset": 5, "to_offset": end}
+        lake.append("gaps", [[named.get(column.name) for column in table_named("gaps").columns]], "query", number)
+        followed.update()
+        assert followed.rows(ends) == LakeReader(lake.root).rows(ends) == [{"to_offset": newest}]
+
+
 def test_of_a_file_of_many_hours_only_the_rows_that_are_needed_are_held(lake: DeltaLake) -> None:
     day = [health("a", number, hour=number) for number in range(24)]
     lake.append("group_health", day, "query", 0)

@@ -305,7 +305,7 @@ class KafkaCluster:
             topics,
             {name: found.mark for name, found in committed.items()}
             | {name: hash(msgspec.msgpack.encode(seen)) for name, seen in shares.groups.items()},
-            self._timestamps.unread_timestamps(early, topics, time),
+            self._timestamps.unread_timestamps(early, time),
             {} if self.reads_log else seen_groups(groups, descriptions, committed),
             self._followed.calm(topics) if self.reads_log else (),
             frozenset(self._followed.recorded),

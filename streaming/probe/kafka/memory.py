@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -17,11 +17,14 @@ from streaming.probe.idle import STEADY_ROUNDS, Rest, rest_after
 from streaming.probe.kafka.cluster_topics import TopicTurns
 from streaming.probe.kafka.holds import BlockedPartition, lasting, recalled_holds
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, LastReport, RoundHead
-from streaming.records import Brokers, RoundClosed
+from streaming.records import Brokers, RoundClosed, UnreadTimestamp
 
 _ENCODER = msgspec.msgpack.Encoder()
 
 _NONE: Final[frozenset[str]] = frozenset()
+
+HashedUnread: TypeAlias = tuple[Mapping[str, dict[int, UnreadTimestamp]], int]
+"""Timestamps by topic and partition, and a hash of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Memory:
         rest: How long the groups have rested.
         steady: Of groups with members that may rest: a hash of what the group is, but for offsets, and for how many
             rounds in a row it has been so.
-        unread: A hash of the timestamps of each group's oldest unread records, of groups that have any.
+        unread: The timestamps of each group's oldest unread records, of groups that have any, and their hash.
         turns: The topics of the cluster.
         told: What was last reported of groups whose log is not read.
         source: Source of the round that this is the memory of; None before the first.
@@ -48,7 +51,7 @@ class Memory:
     holds: tuple[BlockedPartition | None, ...] = ()
     rest: Rest = field(default_factory=Rest)
     steady: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    unread: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, HashedUnread] = field(default_factory=dict)
     turns: TopicTurns = field(default_factory=TopicTurns)
     told: Mapping[str, LastReport] = field(default_factory=dict)
     source: str | None = None
@@ -99,7 +102,7 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
         memory: What the closed round before left.
         turns: The turns of the cluster's topics after this round; None for none.
     """
-    unread = {group: hash(_ENCODER.encode(of_group)) for group, of_group in look.unread.items()}
+    unread = {group: _hashed(of_group, memory.unread.get(group)) for group, of_group in look.unread.items()}
     steady = _steady(head, look, memory)
     return Memory(
         look.topics_of_groups,
@@ -111,6 +114,13 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
         time=head.time,
         share_log=look.share_log,
     )
+
+
+def _hashed(unread: Mapping[str, dict[int, UnreadTimestamp]], before: HashedUnread | None) -> HashedUnread:
+    # Most have the object of the round before: nothing of these groups has changed.
+    if before is not None and before[0] is unread:
+        return before
+    return unread, hash(_ENCODER.encode(unread))
 
 
 def _steady(head: RoundHead, look: GroupsSeen, memory: Memory) -> dict[str, tuple[int, int]]:
@@ -125,7 +135,7 @@ def _steady(head: RoundHead, look: GroupsSeen, memory: Memory) -> dict[str, tupl
 
 
 def _marks(
-    head: RoundHead, look: GroupsSeen, unread: Mapping[str, int], steady: Mapping[str, tuple[int, int]]
+    head: RoundHead, look: GroupsSeen, unread: Mapping[str, HashedUnread], steady: Mapping[str, tuple[int, int]]
 ) -> dict[str, int]:
     """Hashes of groups that may rest; they live no longer than the process, so Python's own hashes will do."""
     of_each = {name: hash(_ENCODER.encode(topic)) for name, topic in look.topics.items()}
@@ -146,7 +156,8 @@ def _marks(
             continue
         topics = of_topics[look.topics_of_groups[name]]
         hold = holds[partition_for(name, len(holds), head.cluster_id)] if held else None
-        of_group = look.committed.get(name), unread.get(name)
+        _, of_unread = unread.get(name, (None, 0))
+        of_group = look.committed.get(name), of_unread
         marks[name] = hash((state, group.protocol_type, group.group_type, topics, of_group, hold))
     return marks
 

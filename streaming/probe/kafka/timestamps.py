@@ -80,9 +80,8 @@ class _Known:
         answers: Per partition three integers an answer, by rising timestamp: the timestamp that was asked, and offset
             and timestamp of the first record from it on.
         again: Time until which a partition is not asked, by the steady clock, where a leader has refused.
+        start: Log start offsets at the newest round.
         retention: Its retention at the newest round.
-        exact: What the newest round knows of unread records, by partition and offset, where it is their own timestamp:
-            nothing more is asked about these.
     """
 
     topic_id: str | None
@@ -90,8 +89,25 @@ class _Known:
     end: tuple[int, ...]
     answers: dict[int, array[int]] = field(default_factory=dict)
     again: dict[int, float] = field(default_factory=dict)
+    start: tuple[int, ...] = ()
     retention: TopicRetention | None = None
-    exact: dict[tuple[int, int], UnreadTimestamp] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _OfGroup:
+    """What is known of one group's oldest unread records.
+
+    Attributes:
+        committed: The offsets that it is about.
+        wanted: Partitions to know it of, by topic.
+        unread: What is known, by topic and partition.
+        newest: The newest timestamp in it; `_NOWHERE` where a later round may know more.
+    """
+
+    committed: Early
+    wanted: dict[str, set[int]] = field(default_factory=dict)
+    unread: dict[str, dict[int, UnreadTimestamp]] = field(default_factory=dict)
+    newest: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +162,8 @@ class Timestamps:
         self._interval_ms = interval_ms
         self._clock = clock
         self._topics: dict[str, _Known] = {}
+        self._changed: set[str] = set()
+        self._groups: dict[str, _OfGroup] = {}
         self._most = _FIRST_QUESTIONS
         self._again = 0.0
         self._open: dict[PartitionId, dict[int, None]] = {}
@@ -168,50 +186,42 @@ class Timestamps:
             cut_back = [p for p in known.answers if -1 < end[p] < known.end[p]]
             for partition in cut_back:
                 del known.answers[partition]
-            if cut_back or known.retention != topic.retention:
-                known.retention, known.exact = topic.retention, {}
-            if -1 in known.first:
-                known.first = tuple([old if old >= 0 else new for old, new in zip(known.first, end, strict=False)])
+            first, start = known.first, tuple(topic.starts)
+            if -1 in first:
+                first = tuple([old if old >= 0 else new for old, new in zip(first, end, strict=False)])
+            seen = first, start, topic.retention
+            if cut_back or seen != (known.first, known.start, known.retention):
+                self._changed.add(name)
+            known.first, known.start, known.retention = seen
             known.end = end
             self._topics[name] = known
 
     def unread_timestamps(
-        self, early: Mapping[str, Early], topics: Mapping[str, TopicObservation], now: int
+        self, early: Mapping[str, Early], now: int
     ) -> dict[str, dict[str, dict[int, UnreadTimestamp]]]:
         """What is known of the oldest unread records, by group, topic and partition; the rest is asked next.
 
+        A group of which nothing has changed, and of which no more can be known, has the same object as before.
+
         Args:
             early: Committed offsets by group.
-            topics: As in `note_topics`.
             now: Time of the round, ms.
         """
         self._open, self._finer = {}, {}
-        told: dict[str, dict[str, dict[int, UnreadTimestamp]]] = {}
+        before, self._groups = self._groups, {}
         wanted: dict[str, set[int]] = {}
-        exact: dict[str, dict[tuple[int, int], UnreadTimestamp]] = {}
         for group, committed in early.items():
-            for name, partition, offset in committed:
-                topic, known = topics.get(name), self._topics.get(name)
-                if topic is None or known is None or partition >= len(known.first):
-                    continue
-                offset = max(offset, topic.starts[partition])  # noqa: PLW2901  (the oldest record that is still there)
-                if offset < min(known.first[partition], known.end[partition] - 1):
-                    wanted.setdefault(name, set()).add(partition)
-                    found = known.exact.get((partition, offset))
-                    if found is None or found.reached >= now:
-                        found = self._known_or_asked(known, topic, (name, partition), offset, now)
-                    if found is not None:
-                        if found.own:
-                            exact.setdefault(name, {})[partition, offset] = found
-                        told.setdefault(group, {}).setdefault(name, {})[partition] = found
-        for name, known in self._topics.items():
-            known.exact = exact.get(name, {})
-            if known.answers and len(known.answers) > len(wanted.get(name, ())):
-                known.answers = {p: of for p, of in known.answers.items() if p in wanted.get(name, ())}
-        return {
-            group: {name: dict(sorted(of.items())[:_MOST_TOLD]) for name, of in topics_.items()}
-            for group, topics_ in told.items()
-        }
+            known = before.get(group)
+            if known is None or known.committed is not committed or known.newest >= now or self._has_changed(known):
+                known = self._of_group(committed, now)
+            self._groups[group] = known
+            for name, partitions in known.wanted.items():
+                wanted.setdefault(name, set()).update(partitions)
+        self._changed.clear()
+        for name, topic in self._topics.items():
+            if topic.answers and len(topic.answers) > len(wanted.get(name, ())):
+                topic.answers = {p: of for p, of in topic.answers.items() if p in wanted.get(name, ())}
+        return {group: known.unread for group, known in self._groups.items() if known.unread}
 
     def questions(self) -> list[dict[PartitionId, int]]:
         """Timestamps to ask now, by partition; each of the mappings may be one request."""
@@ -250,33 +260,63 @@ class Timestamps:
         self._most = max(_LEAST_QUESTIONS, self._most // 2)
         self._again = self._clock() + _AGAIN_S
 
+    def _has_changed(self, known: _OfGroup) -> bool:
+        return bool(self._changed) and any(name in self._changed for name, _, _ in known.committed)
+
+    def _of_group(self, committed: Early, now: int) -> _OfGroup:
+        of_group = _OfGroup(committed)
+        for name, partition, offset in committed:
+            known = self._topics.get(name)
+            if known is None or partition >= len(known.first):
+                continue
+            offset = max(offset, known.start[partition])  # noqa: PLW2901  (the oldest record that is still there)
+            if offset >= known.first[partition]:
+                continue
+            if offset >= known.end[partition] - 1:
+                of_group.newest = _NOWHERE  # it is early as soon as one more record is there
+                continue
+            of_group.wanted.setdefault(name, set()).add(partition)
+            found, is_final = self._known_or_asked(known, (name, partition), offset, now)
+            if not is_final:
+                of_group.newest = _NOWHERE
+            if found is not None:
+                of_group.newest = max(of_group.newest, found.reached)
+                of_group.unread.setdefault(name, {})[partition] = found
+        of_group.unread = {name: dict(sorted(of.items())[:_MOST_TOLD]) for name, of in of_group.unread.items()}
+        return of_group
+
     def _known_or_asked(
-        self, known: _Known, topic: TopicObservation, tp: PartitionId, offset: int, now: int
-    ) -> UnreadTimestamp | None:
-        """What is known of an oldest unread record, if it is enough; otherwise, or to know it better, what to ask."""
+        self, known: _Known, tp: PartitionId, offset: int, now: int
+    ) -> tuple[UnreadTimestamp | None, bool]:
+        """What is known of an oldest unread record, if it is enough, and whether that is all that can be known.
+
+        What is to be asked to know it, or to know it better, is noted.
+        """
         answers = known.answers.get(tp[1])
         gap = _gap(answers or (), offset, now)
-        kept = topic.retention
+        kept = known.retention
         by_brokers = kept is not None and kept.append_time
         if gap.reached >= now:
-            return None  # a timestamp from the future hides the others
+            return None, False  # a timestamp from the future hides the others
+        is_final = True
         if gap.at != offset:
             if not gap.is_narrow(now, self._interval_ms):
                 self._open.setdefault(tp, {})[gap.middle(now, self._interval_ms)] = None
-                return None
+                return None, False
             width = gap.below - gap.reached
             if not by_brokers and width > 1 and gap.at >= 0 and len(answers or ()) < _MOST_FINER * _WIDTH:
                 self._finer.setdefault(tp, {})[gap.nearer(len(answers or ()) // _WIDTH)] = None
+                is_final = False
         if gap.at < 0:
-            return None
+            return None, is_final
         below = gap.proved
         if kept is None or kept.compacts:
             below = -1
         elif by_brokers and gap.below < now:
             below = gap.below
         if gap.at == offset or by_brokers or below >= 0:
-            return UnreadTimestamp(offset, gap.reached, below, gap.at == offset)
-        return None
+            return UnreadTimestamp(offset, gap.reached, below, gap.at == offset), is_final
+        return None, is_final
 
 
 def _gap(answers: Sequence[int], offset: int, now: int) -> _Gap:

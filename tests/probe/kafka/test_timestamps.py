@@ -73,7 +73,7 @@ def searched(
     for number in range(rounds):
         search.note_topics(topics)
         now = NOW + number * INTERVAL
-        told = search.unread_timestamps({"g": [("x", 0, offset)]}, topics, now)
+        told = search.unread_timestamps({"g": [("x", 0, offset)]}, now)
         found = told["g"]["x"][0] if told else None
         asked = ask(search, {"x": log})
         total += asked
@@ -149,7 +149,7 @@ def test_a_group_that_is_not_behind_the_first_round_is_not_looked_for() -> None:
     search.note_topics({"x": Log(three_days(100)).topic(CREATED)})
     longer = {"x": Log(three_days(200)).topic(CREATED)}
     search.note_topics(longer)
-    assert search.unread_timestamps({"g": [("x", 0, 150)]}, longer, NOW) == {}
+    assert search.unread_timestamps({"g": [("x", 0, 150)]}, NOW) == {}
     assert search.questions() == []
     assert clock.now == 0.0
 
@@ -167,7 +167,7 @@ def test_a_leader_that_refuses_is_asked_again_in_a_minute() -> None:
     asked = []
     for _ in range(30):
         search.note_topics(topics)
-        assert search.unread_timestamps({"g": [("x", 0, 10)]}, topics, NOW) == {}
+        assert search.unread_timestamps({"g": [("x", 0, 10)]}, NOW) == {}
         rows = search.questions()
         for row in rows:
             search.note_answers(row, {})
@@ -185,7 +185,7 @@ def test_leaders_that_do_not_answer_in_time_are_asked_less_and_not_at_once() -> 
 
     def count() -> int:
         search.note_topics(topics)
-        search.unread_timestamps(early, topics, NOW)
+        search.unread_timestamps(early, NOW)
         return sum(map(len, search.questions()))
 
     assert count() == 1_000
@@ -201,7 +201,7 @@ def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
     topics = {"x": log.topic(APPENDED)}
     for _ in range(20):
         search.note_topics(topics)
-        told = search.unread_timestamps({"g": [("x", 0, 10)]}, topics, NOW)
+        told = search.unread_timestamps({"g": [("x", 0, 10)]}, NOW)
         ask(search, {"x": log})
     assert told["g"]["x"][0].offset == 10
     for other in (
@@ -210,7 +210,7 @@ def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
     ):
         again = {"x": other}
         search.note_topics(again)
-        assert search.unread_timestamps({"g": [("x", 0, 10)]}, again, NOW) == {}
+        assert search.unread_timestamps({"g": [("x", 0, 10)]}, NOW) == {}
         assert ask(search, {"x": log}) == 1
 
 
@@ -220,7 +220,7 @@ def test_a_record_that_was_found_is_reported_in_every_round_and_its_bound_ends_w
     def reported(retention: TopicRetention, now: int) -> UnreadTimestamp | None:
         topics = {"x": log.topic(retention)}
         search.note_topics(topics)
-        found = search.unread_timestamps({"g": [("x", 0, 50)]}, topics, now)
+        found = search.unread_timestamps({"g": [("x", 0, 50)]}, now)
         return found["g"]["x"][0] if found else None
 
     while (found := reported(CREATED, NOW)) is None or not found.own:
@@ -228,6 +228,67 @@ def test_a_record_that_was_found_is_reported_in_every_round_and_its_bound_ends_w
     assert found.below >= 0
     assert [reported(CREATED, NOW + INTERVAL * later) for later in range(1, 4)] == [found] * 3
     assert reported(COMPACTED, NOW) == UnreadTimestamp(50, found.reached, -1, own=True)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What changes before a round: records that are written, deleted, or lost by an unclean election; or a setting."""
+
+    written: int = 0
+    start: int = 0
+    lost: int = 0
+    retention: TopicRetention = CREATED
+    clock: int = 0
+
+
+steps = st.lists(
+    st.builds(
+        Step,
+        written=st.integers(0, 2),
+        start=st.sampled_from([0, 0, 0, 3, 8]),
+        lost=st.sampled_from([0, 0, 0, 0, 5]),
+        retention=st.sampled_from([CREATED, CREATED, CREATED, APPENDED, COMPACTED]),
+        clock=st.sampled_from([0, 0, 0, -3 * DAY]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(offset=st.integers(0, 11), newest=st.sampled_from([-DAY, -5_000, DAY]), changes=steps)
+def test_what_is_kept_of_a_group_from_round_to_round_is_what_a_search_says_that_looks_at_all_of_it_in_each(
+    offset: int, newest: int, changes: list[Step]
+) -> None:
+    log = Log([*three_days(6), *[NOW + newest] * 6])
+    keeps, looks = Timestamps(INTERVAL, Clock(0.0)), Timestamps(INTERVAL, Clock(0.0))
+    committed = (("x", 0, offset),)
+    for number, step in enumerate(Step() if n % 20 else step for step in changes for n in range(21)):
+        stamps = [*log.stamps, *[NOW] * step.written]
+        log = Log(stamps[: max(2, len(stamps) - step.lost)], start=min(max(log.start, step.start), len(stamps) - 1))
+        topics = {"x": log.topic(step.retention)}
+        now = NOW + number * INTERVAL + step.clock
+        found = []
+        for search, early in ((keeps, committed), (looks, [*committed])):
+            search.note_topics(topics)
+            found.append(search.unread_timestamps({"g": early}, now))
+            ask(search, {"x": log})
+        assert found[0] == found[1]
+
+
+def test_a_group_of_which_nothing_changes_is_looked_at_once() -> None:
+    search = Timestamps(INTERVAL, Clock(0.0))
+    # The oldest unread record shares its timestamp with the one before it, so it cannot be found itself.
+    log = Log([*[NOW - DAY] * 8, NOW - 9, NOW - 8])
+    committed = (("x", 0, 1),)
+    found = []
+    for number in range(40):
+        search.note_topics({"x": log.topic(CREATED)})
+        found.append(search.unread_timestamps({"g": committed}, NOW + number * INTERVAL))
+        ask(search, {"x": log})
+    assert found[-1]["g"]["x"][0].reached == NOW - DAY
+    assert found[-1]["g"] is found[-2]["g"]
+    moved = search.unread_timestamps({"g": (("x", 0, 2),)}, NOW + 40 * INTERVAL)
+    assert moved["g"]["x"][0].offset == 2
 
 
 def test_ten_thousand_groups_on_one_partition_share_the_answers() -> None:
@@ -238,7 +299,7 @@ def test_ten_thousand_groups_on_one_partition_share_the_answers() -> None:
     answers = 0
     for number in range(200):
         search.note_topics(topics)
-        told = search.unread_timestamps(early, topics, NOW + number * INTERVAL)
+        told = search.unread_timestamps(early, NOW + number * INTERVAL)
         rows = search.questions()
         assert len(rows) <= QUESTIONS_PER_PARTITION
         for row in rows:
