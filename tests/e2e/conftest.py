@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from streaming.config import Settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
+from streaming.demo.ports import free_port
 from streaming.job.run import start_query
 from streaming.tables import DeltaLake
 from tests.e2e.recording import Recording, record, settings_for
@@ -66,10 +67,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     with (folder / "turn").open("w") as turn, (folder / "users").open("w") as users:
         fcntl.flock(turn, fcntl.LOCK_EX)
         fcntl.flock(users, fcntl.LOCK_SH)
+        begun = folder / "begun"
+        is_first = not begun.exists()
+        if is_first:
+            begun.write_text(str(free_port()))
         # A separate broker: it has only the demo's groups, so no filter is needed.
-        broker = EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES)
-        if not (folder / "begun").exists():
-            (folder / "begun").touch()
+        broker = EmbeddedBroker(folder / "broker", port=int(begun.read_text()), overrides=DEMO_OVERRIDES)
+        if is_first:
             broker.start()
             made = _play(broker.bootstrap, folder, request.getfixturevalue("spark"))
             (folder / "made").write_bytes(pickle.dumps(made))

@@ -165,7 +165,7 @@ def _await(condition: Callable[[], bool], submitted: GuardedProcess, output: Pat
     until(condition, runs, seconds=_PATIENCE_S, told=end_of_output)
 
 
-_GROUPS = 3_000
+_GROUPS = 100_000
 _STATE_ROWS = "number of total state rows"
 
 
