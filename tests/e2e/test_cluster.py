@@ -172,13 +172,13 @@ _STATE_ROWS = "number of total state rows"
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.turn(5)
 def test_the_groups_of_a_cluster_are_spread_over_both_executors(bootstrap: str, unique: str, tmp_path: Path) -> None:
     settings = BenchCluster(tmp_path, bootstrap).settings(unique, max_rounds=1)
     with MadeGroups(settings, _GROUPS, 1) as made:
         made.rebalance(made.groups)
-        for _ in range(3):
+        for _ in range(2):
             made.commit()
             made.round()
     events = tmp_path / "events"
