@@ -74,7 +74,7 @@ def install(python):
     lines = LOCK.read_text(encoding="utf-8").splitlines()
     print("installing %d packages into .venv, a minute or two ..." % sum("==" in line for line in lines), flush=True)
     quiet = ["-q", "--disable-pip-version-check", "--no-input"]
-    # (venv keeps the links that it finds in bin: those to another Python would stay, and that one would be used.)
+    # venv keeps the links that it finds in bin: those to another Python would stay, and that one would be used.
     is_other = os.path.realpath(str(python)) != os.path.realpath(sys.executable)
     steps = [
         [sys.executable, "-P", "-m", "venv", *(["--clear"] if is_other else []), str(VENV)],

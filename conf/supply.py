@@ -204,7 +204,7 @@ def of_jar(path):
     with zipfile.ZipFile(path) as jar:
         names = jar.namelist()
         poms = [name for name in names if re.fullmatch(r"META-INF/maven/[^/]+/[^/]+/pom\.xml", name)]
-        # (A jar with several POMs has other jars in it, and theirs are not its own.)
+        # A jar with several POMs has other jars in it, and theirs are not its own.
         declared = _declared(ET.fromstring(jar.read(poms[0]))) if len(poms) == 1 else []
         if not declared and "META-INF/MANIFEST.MF" in names:
             manifest = re.sub(r"\r?\n ", "", jar.read("META-INF/MANIFEST.MF").decode("utf-8", "replace"))
@@ -322,7 +322,7 @@ def run_tool(name, *arguments, check=True):
         subprocess.run([str(python), "-P", "-m", "pip", "install", *quiet], check=True)
         (folder / "complete").touch()
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    # (By its interpreter: the program's first line has the place where the checkout was then.)
+    # By its interpreter: the program's first line has the place where the checkout was then.
     command = [str(python), str(folder / "bin" / name), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=check, env=environment)
 

@@ -208,7 +208,7 @@ def behind(low: float | None, high: float | None) -> str:
 def visible(name: str) -> str:
     """A name with escapes for its invisible characters: control characters, and those that reverse the text."""
     if name.isprintable():
-        return name  # (A name can have 32 KB, and every refresh shows it again.)
+        return name  # A name can have 32 KB, and every refresh shows it again.
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 

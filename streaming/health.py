@@ -91,7 +91,7 @@ def health_served(
         def log_message(self, *_: object) -> None:
             """Log nothing: supervisors ask every few seconds."""
 
-    # (`http.server.HTTPServer` would look up its own name, which takes seconds where there is no name server.)
+    # `http.server.HTTPServer` would look up its own name, which takes seconds where there is no name server.
     with listening(address, who, setting) as listener, _Server(address, Answers, bind_and_activate=False) as server:
         server.socket.close()
         server.socket = listener

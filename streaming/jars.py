@@ -229,7 +229,7 @@ def _download(jar: Jar, folder: Path) -> None:
                     return
             reason = "what arrived does not have the SHA-256 of conf/jars.toml"
         except (requests.RequestException, RuntimeError) as error:
-            # (RuntimeError of jgo: no repository has the file, or its SHA-1 is another than the published one.)
+            # RuntimeError of jgo: no repository has the file, or its SHA-1 is another than the published one.
             reason = f"the registry of Maven artifacts did not send it ({type(error).__name__})"
         except OSError as error:
             message = (

@@ -124,7 +124,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # kafka-p
             trusted = ssl.create_default_context()
             if self._cafile is not None:
                 trusted.load_verify_locations(self._cafile)
-            request = Request(self._url, urlencode(form).encode(), headers)  # noqa: S310  (the settings allow http only)
+            request = Request(self._url, urlencode(form).encode(), headers)  # noqa: S310 - the settings allow http only
             with urlopen(request, timeout=_TOKEN_S, context=trusted) as answer:  # noqa: S310
                 found = json.loads(answer.read())
             return str(found["access_token"]), float(found.get("expires_in", 0))

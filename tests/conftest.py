@@ -97,7 +97,7 @@ def _turn(item: pytest.Item) -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Shorten the collection of tests and the start of Spark and brokers, also in the processes that tests start."""
-    # (Modules and tests are a million objects that all stay; Python's collector would look at them again and again.)
+    # Modules and tests are a million objects that all stay; Python's collector would look at them again and again.
     gc.disable()
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(SHORT_LIVED))
     if getattr(config.option, "numprocesses", None):
@@ -116,14 +116,14 @@ def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over what stays for the whole run, and shorten the start of brokers' JVMs."""
     gc.freeze()
     gc.enable()
-    if "streaming.demo.broker" in sys.modules:  # (else no test starts one)
+    if "streaming.demo.broker" in sys.modules:  # else no test starts one
         from tests.prepared_brokers import use_what_is_prepared  # noqa: PLC0415
 
         use_what_is_prepared()
     if "tests.rocketmq.servers" in sys.modules:
         from tests.rocketmq.servers import Server  # noqa: PLC0415
 
-        # (An archive of classes would save some seven seconds of a run beyond that, and to write it takes five.)
+        # An archive of classes would save some seven seconds of a run beyond that, and to write it takes five.
         Server.jvm = UNVERIFIED
 
 
@@ -165,7 +165,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a CI run in which a test was skipped, for instance because there is no browser."""
-    # (All reports of workers reach the process that started them.)
+    # All reports of workers reach the process that started them.
     if os.environ.get("CI") and _skipped and not hasattr(session.config, "workerinput"):
         print(f"\nnothing may be skipped in continuous integration, and this was: {', '.join(_skipped)}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -312,7 +312,7 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
     """One real S3 server for the whole run of this process; tests use buckets of their own, and never stop it."""
     from tests.object_store import ObjectStore, versitygw  # noqa: PLC0415
 
-    # (With CI=true a skipped test fails, see below: only a contributor without Go and without PyPI gets by without it.)
+    # With CI=true a skipped test fails, see below: only a contributor without Go and without PyPI gets by without it.
     if versitygw() is None:
         pytest.skip("no versitygw: `python -m tests.programs store` builds it (make test does), with Go or without")
     with ObjectStore(tmp_path_factory.mktemp("object-store")) as running:

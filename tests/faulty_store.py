@@ -56,7 +56,7 @@ class FaultyStore:
 
     def __init__(self, upstream_port: int) -> None:
         command = [sys.executable, "-m", "tests.faulty_store", str(upstream_port)]
-        # (Where a Spark session ran in this process, its children do not search the working folder.)
+        # Where a Spark session ran in this process, its children do not search the working folder.
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
         self._process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -57,7 +57,7 @@ class Installed:
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     folder = tmp_path_factory.mktemp("wheel")
-    # (Built from a copy of the sources: setuptools leaves a folder `build` beside them.)
+    # Built from a copy of the sources: setuptools leaves a folder `build` beside them.
     (folder / "sources").mkdir()
     for name in _SOURCES:
         copy = shutil.copytree if (_ROOT / name).is_dir() else shutil.copy

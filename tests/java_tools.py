@@ -98,7 +98,7 @@ def describe_share_group(bootstrap: str, group: str) -> tuple[str, dict[str, tup
     members = {}
     for _, member, host, client, *_, assigned in _below_header(run_java([*asked, "--members", "--verbose"])):
         places = set()
-        # ("topic:0,2;other:1")
+        # "topic:0,2;other:1"
         for of_topic in filter(None, assigned.split(";")):
             topic, _, numbers = of_topic.rpartition(":")
             places |= {(topic, int(number)) for number in numbers.split(",")}

@@ -62,7 +62,7 @@ def use_what_is_prepared() -> None:
         return
     if not folder.exists():
         return
-    # (Without the log line, a JVM would say on its standard output that it does not use an archive of other jars.)
+    # Without the log line, a JVM would say on its standard output that it does not use an archive of other jars.
     quiet = "-Xlog:disable", "-Xlog:all=error:stderr"
     EmbeddedBroker.jvm += (f"-XX:SharedArchiveFile={folder / 'classes.jsa'}", *quiet)
     java_member.JVM += [f"-XX:SharedArchiveFile={folder / 'tools.jsa'}", *quiet]

@@ -111,7 +111,7 @@ ROOMS = {
         "streaming.process streaming.spark streaming.stores streaming.tables streaming.times streaming.terminal",
     ),
     "streaming.job": room(
-        # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
+        # py4j is pyspark's bridge: its errors show that the JVM is gone.
         "deltalake kafka msgspec numpy py4j pyarrow pydantic pyspark",
         "streaming.bus streaming.catalog streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.health streaming.lifecycle streaming.log_health streaming.maintain "
@@ -133,20 +133,20 @@ ROOMS = {
         "streaming.alerts streaming.config streaming.exceptions streaming.terminal streaming.times",
     ),
     "dashboards": room(
-        # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
+        # grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
         "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.notes "
         "streaming.tables streaming.terminal streaming.times",
         "dashboards.export",
     ),
     "streaming.serve": room(
-        # (opentelemetry is an extra: only the push of metrics needs it.)
+        # opentelemetry is an extra: only the push of metrics needs it.
         "msgspec opentelemetry pyarrow pydantic starlette uvicorn",
         "dashboards streaming.alerts streaming.burrow streaming.config streaming.exceptions streaming.explain "
         "streaming.health streaming.lifecycle streaming.notes streaming.times",
     ),
     "streaming.cluster": room(
-        # (pyspark only to find its spark-submit.)
+        # pyspark only to find its spark-submit.
         "psutil pyspark",
         "streaming.config streaming.exceptions streaming.jars streaming.job streaming.lifecycle streaming.places "
         "streaming.process streaming.spark",
@@ -395,7 +395,7 @@ def test_the_pure_rooms_load_no_engine_and_no_client() -> None:
 def test_no_test_folder_stands_for_a_package_that_is_not_there() -> None:
     packages = {path.parent.name for path in modules()} | {path.stem for path in modules()}
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
-    # (Named after their subject: files that deploy, whole runs, real classes, real groups' members; and benchmarks.)
+    # Named after their subject: files that deploy, whole runs, real classes, real groups' members; and benchmarks.
     assert folders <= packages | {"benchmarks", "deploy", "e2e", "mutants", "oracle", "real_groups"}
 
 

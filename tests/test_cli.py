@@ -41,7 +41,7 @@ def evenkeel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evenkeel:
 
     def run(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["evenkeel", *arguments])
-        # (What an option says is passed on to children by their environment.)
+        # What an option says is passed on to children by their environment.
         with patch.dict(os.environ), CliRunner().isolation(given) as (out, err, _):
             with pytest.raises(SystemExit) as ended:
                 main()
@@ -157,7 +157,7 @@ def _nobody_reads() -> Iterator[int]:
 @pytest.mark.parametrize(
     "command",
     [
-        ["assign"],  # (all tools write their answers in the same way)
+        ["assign"],  # all tools write their answers in the same way
         pytest.param(["--version"], marks=pytest.mark.nightly),
         pytest.param(["export", "grafana"], marks=pytest.mark.nightly),
         pytest.param(["alert", "--check"], marks=pytest.mark.nightly),

@@ -152,7 +152,7 @@ def test_every_jar_of_the_repository_has_an_exact_version_and_a_sha256() -> None
     every = {jar for members in jar_sets().values() for jar in members}
     assert {"spark", "broker", "tools"} <= set(jar_sets())
     for name, members in jar_sets().items():
-        # (Sets for one class path have each artifact once; the others contain several releases for comparison.)
+        # Sets for one class path have each artifact once; the others contain several releases for comparison.
         if name in {"spark", "broker", "tools"}:
             assert len(members) == len({(jar.group, jar.artifact) for jar in members})
     for jar in every:
@@ -390,7 +390,7 @@ def test_the_bill_of_materials_has_every_package_of_the_lock_and_every_jar_with_
     assert hashes == {jar.coordinate: jar.sha256 for jar in supply.listed_jars()}
     scopes = {supply.plain(part["name"]): part["scope"] for part in document["components"]}
     lock = (_CONF / "requirements.lock").read_text(encoding="utf-8")
-    # (Of the lines for one system alone that for Windows is not installed here.)
+    # Of the lines for one system alone that for Windows is not installed here.
     named = [line for line in lock.splitlines() if "==" in line and line[0].isalnum() and "win32" not in line]
     locked = {supply.plain(line.partition("==")[0]) for line in named}
     assert sorted(locked - scopes.keys()) == []

@@ -11,7 +11,7 @@ from streaming.lifecycle import on_signals, stop_signals
 
 def test_a_signal_in_the_middle_of_a_wait_is_no_deadlock() -> None:
     with stop_signals() as stop:
-        # (What `Event.wait` holds for some microseconds, whenever it begins and ends.)
+        # What `Event.wait` holds for some microseconds, whenever it begins and ends.
         with stop._cond:  # type: ignore[attr-defined]
             os.kill(os.getpid(), signal.SIGTERM)
             assert not stop.is_set()

@@ -89,7 +89,7 @@ def _moved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     before: dict[Any, dict[str, Any]] = {}
     kept = []
     for row in rows:
-        # (The commits of a row that is left out would be missing from the next one of the group.)
+        # The commits of a row that is left out would be missing from the next one of the group.
         commits = row.pop("commits") if "topic" not in row else row["commits"]
         key, told = (row.get("topic"), row.get("partition")), row | {"round": 0, "commits": 0}
         if before.get(key) != told or (commits and "topic" in row):
@@ -138,7 +138,7 @@ def an_hour() -> list[GroupInput]:
 @pytest.mark.parametrize("wrong", by_day([0, 1, 60, 119, 120, 178], [0, 60]))
 def test_heartbeats_and_grace_go_on_after_a_wrong_clock(wrong: int, off: int) -> None:
     right, rows = lived(an_hour(), CONFIG), lived(an_hour(), CONFIG, wrong, off)
-    if wrong:  # (at the very first round it cannot be known)
+    if wrong:  # at the very first round it cannot be known
         assert untimed(rows)["drift"] == untimed(right)["drift"]
     # A partition without commits has a row every ten minutes; a wrong clock costs three intervals.
     idle = [row.round for row in rows.lag if row.partition == 3]
@@ -173,7 +173,7 @@ def hands_over(at: int) -> list[GroupInput]:
 
 def target_with_a_hole(at: int) -> list[GroupInput]:
     log = [metadata("a", "i"), epoch(1), target("a", 0, 2), stands(1), owns("a", 1, 0, 2)]
-    return read_log(log, at - 3)  # (What counts is the record that says which target stands.)
+    return read_log(log, at - 3)  # What counts is the record that says which target stands.
 
 
 def seen(second: int) -> GroupObservation:

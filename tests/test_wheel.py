@@ -30,7 +30,7 @@ def test_it_holds_every_file_that_the_code_reads_and_no_package_of_an_everyday_n
     assert {name.split("/")[0] for name in held} == {"assignors", "dashboards", "streaming", "evenkeel-0.6.0.dist-info"}
     listed = subprocess.run(["git", "ls-files"], cwd=_ROOT, capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in listed if name.split("/")[0] in ("assignors", "dashboards", "streaming")}
-    # (Including files that are not committed yet.)
+    # Including files that are not committed yet.
     ours |= {
         path.relative_to(_ROOT).as_posix()
         for top in ("assignors", "dashboards", "streaming")

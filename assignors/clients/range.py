@@ -139,7 +139,7 @@ def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, ra
     for topics in kinds.values():
         first = topics[0]
         hand = _Hand(takers[first], counts[first])
-        if first in by_topic:  # (then all are in it: they have the same subscribers)
+        if first in by_topic:  # then all are in it: they have the same subscribers
             if len(topics) > 1:
                 hand.deal_together([by_topic[topic].replicas for topic in topics], rackless=rackless_everywhere)
             elif by_topic[first].needed:

@@ -193,7 +193,7 @@ def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
 def _same_decision(verdict: Row, member: Row) -> bool:
     """Whether a newer record of a member belongs to the judged decision: then a static member only came back."""
     if verdict["generation"] is None:
-        return False  # (only seen in rounds: nobody knows whether both are of one generation)
+        return False  # only seen in rounds: nobody knows whether both are of one generation
     return bool(verdict["incarnation"] == member["incarnation"] and verdict["generation"] == member["generation"])
 
 

@@ -143,7 +143,7 @@ COOPERATIVE: Final = "cooperative-sticky"
 EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 """Strategies of Kafka's clients whose members stop reading for a rebalance."""
 
-# (The same sums in another order differ by less.)
+# The same sums in another order differ by less.
 _NOTHING = 1e-9
 
 
@@ -192,7 +192,7 @@ def strategy(period: Period, only: str | None = None) -> Advice | None:
         ours = runs.get(one.decision)
         if ours is not None and not one.runs and one.client == ours.client != "" and only in (None, one.strategy):
             others[one.strategy][one.decision] = one
-    # (Cooperative members do not go back to stopping everything.)
+    # Cooperative members do not go back to stopping everything.
     may = [
         name for name, of in others.items()
         if of.keys() == runs.keys() and not (period.strategy == COOPERATIVE and name in EAGER)

@@ -73,7 +73,7 @@ def hot_partition(period: Period) -> Advice | None:
     if produced is None or not known or produced.hours < HOT_LEAST or produced.total < _HOT_RECORDS:
         return None
     members = sum((one.members_mean or 0) * one.members_known for one in period.days) / known
-    # (More members than partitions share nothing more.)
+    # More members than partitions share nothing more.
     sharing = members if period.partitions is None else min(members, period.partitions)
     if sharing < 2 or produced.most * sharing <= produced.total * _HOT_FACTOR:
         return None

@@ -183,7 +183,7 @@ def statements(dialect: Dialect, lake: str, schema: str) -> list[str]:
 
 
 def _spark(schema: list[str], root: str, *, in_unity: bool) -> list[str]:
-    # (A path without a scheme would be looked for in the file system that is Spark's default, such as HDFS.)
+    # A path without a scheme would be looked for in the file system that is Spark's default, such as HDFS.
     place = root if "://" in root else f"file://{root}"
     name = ".".join(map(_in_backticks, schema))
     found = [] if in_unity else [_BINDS_PARAMETERS]
@@ -210,7 +210,7 @@ def _duckdb(schema: list[str], root: str) -> list[str]:
     found = ["INSTALL delta", "LOAD delta", f"CREATE SCHEMA IF NOT EXISTS {name}", f"USE {name}"]
     sources, comments = dict(VIEWS), {view: _comment_of(view) for view in VIEWS}
     for table in ALL_TABLES:
-        # (By name: a view of `SELECT *` fails as soon as its table has one more column.)
+        # By name: a view of `SELECT *` fails as soon as its table has one more column.
         columns = ", ".join(_in_quotes(column.name) for column in table.columns)
         place = _duckdb_text(f"{root}/{table.name}")
         sources[table.name] = f"SELECT {columns} FROM delta_scan({place})"  # noqa: S608

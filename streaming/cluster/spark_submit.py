@@ -81,7 +81,7 @@ def submit(
     ):
         environment[name] = os.environ.get(name, value)
     environment |= {"PYSPARK_PYTHON": python or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    # (The driver sees what it need not set itself.)
+    # The driver sees what it need not set itself.
     environment["PYSPARK_SUBMIT_ARGS"] = shlex.join(more)
     with tempfile.TemporaryDirectory(prefix="evenkeel-submit-") as folder:
         packages = Path(folder) / "evenkeel.zip"

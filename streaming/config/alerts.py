@@ -31,7 +31,7 @@ class Thresholds(BaseModel):
         silent_at_least_s: ... and not before so many seconds.
     """
 
-    # (Strict: a truth value is no number.)
+    # Strict: a truth value is no number.
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     __pydantic_extra__: dict[str, float]
 

@@ -138,7 +138,7 @@ class KafkaSettings(Section):
         # These settings are passed as an option of the job, which Spark shows in plans and logs.
         for name, value in client.items():
             if name not in _CLIENT_SETTINGS:
-                told = name if name.isidentifier() else "…"  # (what is no name could be a secret by mistake)
+                told = name if name.isidentifier() else "…"  # what is no name could be a secret by mistake
                 message = (
                     f"{told} is not allowed here: it is not a setting of kafka-python's clients, or it would show a "
                     "secret in plans; secrets go into sasl_password_file, ssl_password_file or the environment"

@@ -235,7 +235,7 @@ class EmbeddedBroker:
 
     def _wait_until_it_answers(self) -> None:
         process = self._process
-        assert process is not None  # noqa: S101  (only called by start)
+        assert process is not None  # noqa: S101 - only called by start
         deadline = time.monotonic() + _START_S
         while not self._answers():
             if process.poll() is not None:

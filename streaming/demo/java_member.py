@@ -220,7 +220,7 @@ class ConnectWorker(JvmMember):
         self._process.kill()
 
     def _takes(self, name: str, config: dict[str, str]) -> bool:
-        request = Request(  # noqa: S310  (our own address)
+        request = Request(  # noqa: S310 - our own address
             f"{self._address}/connectors/{name}/config",
             json.dumps(config).encode(),
             {"Content-Type": "application/json"},

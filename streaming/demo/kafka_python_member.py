@@ -93,7 +93,7 @@ class KafkaPythonMember(ThreadMember):
 
     def _close(self, client: KafkaConsumer) -> None:
         if self._vanishes:
-            client._coordinator.maybe_leave_group = lambda **_: None  # noqa: SLF001  (no public way)
+            client._coordinator.maybe_leave_group = lambda **_: None  # noqa: SLF001 - no public way
         client.close()
 
     def _is_stuck(self) -> bool:
@@ -172,7 +172,7 @@ def wait_for_joins(consumer: KafkaConsumer) -> None:
     (`BaseCoordinator.join_group_async` applies the assignment only inside its `while self.need_rejoin()`). With polls
     of 0.5 s this happens once in several dozen rebalances.
     """
-    coordinator = consumer._coordinator  # noqa: SLF001  (no public way)
+    coordinator = consumer._coordinator  # noqa: SLF001 - no public way
     ensure_active_group = coordinator.ensure_active_group
     coordinator.ensure_active_group = lambda timeout_ms=None: ensure_active_group(None)  # noqa: ARG005
 

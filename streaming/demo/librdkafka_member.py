@@ -54,7 +54,7 @@ _COORDINATOR_COMES = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError._TIMED_OUT,  # noqa: SLF001  (confluent-kafka's public name)
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - confluent-kafka's public name
 }
 """Errors while the broker creates or loads its log of transactions: the first producer of a new broker meets them."""
 

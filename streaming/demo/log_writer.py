@@ -84,7 +84,7 @@ class JunkRecord:
 
 def junk() -> Iterator[JunkRecord]:
     """Yield the records of the story, the same in every demo, kinds mixed."""
-    chance = random.Random(_SEED)  # noqa: S311  (no secret)
+    chance = random.Random(_SEED)  # noqa: S311 - no secret
     for copy in range(_COPIES):
         group = f"junk-{copy}"
         key = struct.pack(">h", 1) + _string(group) + _string("orders") + struct.pack(">i", 0)
@@ -200,7 +200,7 @@ def commit_with_retention(admin: KafkaAdminClient, group: str, topic: str, offse
     )
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (no public way)
+        answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001 - no public way
         errors: dict[PartitionId, int] = {
             (of.name, partition.partition_index): partition.error_code
             for of in answer.topics

@@ -302,7 +302,7 @@ class Stage:
                 act()
             except StageOverError:
                 pass
-            except Exception as error:  # noqa: BLE001  (one failure must not end the others; it is reported at the end)
+            except Exception as error:  # noqa: BLE001 - one failure must not end the others; it is reported at the end
                 self._failed(number, f"Story {number} ({title}) failed: {error!r}", repr(error))
 
         thread = threading.Thread(target=run, daemon=True, name=title)

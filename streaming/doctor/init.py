@@ -102,7 +102,7 @@ def _text(bootstrap: str | None, rocketmq: str | None, cluster: str) -> str:
     connection, addresses = _KAFKA, bootstrap
     if rocketmq is not None:
         connection, addresses = _ROCKETMQ, rocketmq
-    # (A string of JSON is one of TOML.)
+    # A string of JSON is one of TOML.
     return _FILE.format(
         explained=shipped("evenkeel.toml"),
         cluster=json.dumps(cluster),

@@ -41,7 +41,7 @@ def check_watched(settings: Settings) -> Iterator[CheckResult]:
         line = tried("lake", f"lease of the {what}", partial(_worker, what, settings.lake, settings.cluster))
         yield line
         if line.state == "wrong":
-            return  # (Each table would wait for the store in vain.)
+            return  # Each table would wait for the store in vain.
     states = {one.state for one in contents(settings.lake)}
     if "ok" in states and "unreadable" not in states:
         yield tried("lake", "newest round", lambda: _fresh(settings))

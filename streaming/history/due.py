@@ -207,7 +207,7 @@ def _computed(name: str, sources: Mapping[str, ds.Dataset | pa.Table], **asked: 
 
 
 def _bounded(name: str, sql_type: str) -> str:
-    # (Sums of hostile numbers can be beyond any type: they end at its bounds.)
+    # Sums of hostile numbers can be beyond any type: they end at its bounds.
     if sql_type not in _WHOLE:
         return f'"{name}"'
     low, high = _WHOLE[sql_type]

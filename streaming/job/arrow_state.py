@@ -113,7 +113,7 @@ def _read(properties: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _written(properties: str, change: int) -> str:
-    # (The value is sent beside them.)
+    # The value is sent beside them.
     return json.dumps(_read(properties) | {"optionalValue": None} | _CHANGES[change])
 
 
@@ -150,7 +150,7 @@ def _load_stream(serializer: Any, stream: Any) -> Iterator[tuple[Iterator[Any], 
             start, count = info["startOffset"], info["numRows"]
             state.payloads.extend(payloads[start : start + count])
             if info["isLastChunk"]:
-                # (The worker takes the key from the first row of the columns, and passes the rest on unread.)
+                # The worker takes the key from the first row of the columns, and passes the rest on unread.
                 first = [[column[start]] for column in columns]
                 yield iter([(first, state)]), state
                 state = None
@@ -189,7 +189,7 @@ def _batch(serializer: Any, row_type: pa.DataType, rows: list[bytes], states: li
     length = len(states)
     name = row_type.field(0).name
     counts = {"dataCount": [len(rows)] * length, "stateCount": [len(states)] * length}
-    # (There is at most one row per state: a key's rows are one packed value.)
+    # There is at most one row per state: a key's rows are one packed value.
     data = {name: [*rows, *([None] * (length - len(rows)))]}
     columns = {field.name: [state[field.name] for state in states] for field in serializer.result_state_pdf_arrow_type}
     return pa.RecordBatch.from_arrays(

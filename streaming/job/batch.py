@@ -171,7 +171,7 @@ def _write_by_executors(batch: DataFrame, lake: DeltaLake, query: str, number: i
                 own = pieces.where(pieces["table"] == table.name).select("rows")
                 files = _files(own.coalesce(-(-count // _FILE_ROWS)), table, lake)
                 if sum(rows_of(file) for file in files) != count:
-                    # (A lost executor takes its pieces along, and Spark computes them again.)
+                    # A lost executor takes its pieces along, and Spark computes them again.
                     message = f"The tasks have not written all {count} rows of {table.name}: the batch runs again."
                     raise LakeUnwritableError(message)
                 written[table.name] = count if lake.add_files(table.name, files, query, number) else 0
@@ -192,7 +192,7 @@ def _file_writer(name: str, uri: str) -> Callable[[Iterator[pa.RecordBatch]], It
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = table_named(name)
         for rows in file_sized(_columns(batches), _FILE_ROWS, _FILE_BYTES):
-            # (The credentials are those of the executor's environment, or of its machine.)
+            # The credentials are those of the executor's environment, or of its machine.
             for action in patiently(uri, partial(new_files, table, rows, uri)):
                 file = pa.array([msgspec.json.encode(asdict(action))], pa.binary())
                 yield pa.RecordBatch.from_arrays([file], names=["file"])

@@ -141,7 +141,7 @@ def standing_of(checkpoint: str) -> CheckpointProgress | None:
         offsets, commits = _numbers(checkpoint, "offsets"), _numbers(checkpoint, "commits")
     except (OSError, ValueError) as error:
         refuse_unanswered(checkpoint, error)
-        return None  # (a store that Spark reaches and we do not)
+        return None  # a store that Spark reaches and we do not
     if not offsets and not commits:
         return None
     planned, done = max(offsets, default=-1), max(commits, default=-1)
@@ -184,7 +184,7 @@ def _lines(checkpoint: str, name: str) -> list[Any]:
     try:
         with file_system(checkpoint).open_input_stream(name) as stream:
             text: str = stream.read().decode()
-        # (A source that has nothing yet has "-" for its offset.)
+        # A source that has nothing yet has "-" for its offset.
         values = [None if line == "-" else json.loads(line) for line in text.splitlines() if not line.startswith("v")]
     except FileNotFoundError:
         raise _broken(checkpoint, f"{name} is gone") from None

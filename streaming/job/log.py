@@ -19,7 +19,7 @@ _BROKEN = (EOFError, OSError, PySparkRuntimeError)
 def set_up_log() -> None:
     """Log to stderr. We report a lost JVM in one line and silence the library tracebacks."""
     lifecycle.set_up_log({"kafka": logging.ERROR, "py4j": logging.CRITICAL})
-    # (py4j 0.10.9.9 logs one line on the root logger, to which its own level does not apply.)
+    # py4j 0.10.9.9 logs one line on the root logger, to which its own level does not apply.
     logging.getLogger().addFilter(_is_not_py4js)
     # Spark's accumulator server reports the lost JVM from its own thread, sometimes after our line.
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):

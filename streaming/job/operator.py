@@ -72,7 +72,7 @@ def group_config(settings: Settings, incarnations: Incarnations | None = None) -
         custom=custom_of((one.name, one.assignor, one.deterministic) for one in settings.custom_strategies),
         what_if_max_size=settings.job.what_if_max_size,
         incarnations=incarnations or Incarnations(),
-        # (The strategies alone: this travels to the executors, and the section holds secrets.)
+        # The strategies alone: this travels to the executors, and the section holds secrets.
         allocation=partial(_allocation, settings.rocketmq.strategies if settings.rocketmq is not None else ()),
     )
 

@@ -82,7 +82,7 @@ class BatchLog:
         if self._done and (last := query.lastProgress) is not None:
             self._query = self._query or str(query.id)
             waiting = sorted(number for number in self._done if number <= last["batchId"])
-            # (Between two calls several short batches may have ended: then Spark is asked for those before, too.)
+            # Between two calls several short batches may have ended: then Spark is asked for those before, too.
             found = [last] if waiting == [last["batchId"]] else query.recentProgress if waiting else []
             for progress in found:
                 if progress["batchId"] in waiting:

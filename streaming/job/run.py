@@ -232,7 +232,7 @@ def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path, 
     failed: Exception | None = query.exception()
     if failed is None:
         # In a catch-up each batch begins right after the last: without this the stop would wait for all of them.
-        hold.parent.mkdir(exist_ok=True)  # (an empty folder among temporary files may be gone after some days)
+        hold.parent.mkdir(exist_ok=True)  # an empty folder among temporary files may be gone after some days
         hold.touch()
         _stop_between_batches(query)
     return failed
@@ -276,7 +276,7 @@ def _refusal(text: str) -> SetupError | None:
 def _cause(text: str) -> str:
     """The line of a failure that names its cause: Spark wraps a Python error into some thirty lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # (The bridge's own exception only says that Java has raised one.)
+    # The bridge's own exception only says that Java has raised one.
     raised = [line for line in _RAISED.findall(text) if not line.startswith("py4j.")]
     named = (
         raised

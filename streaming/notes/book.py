@@ -208,7 +208,7 @@ def check_lake(lake: str) -> None:
         raise SetupError(message) from None
 
 
-# (Without one of these columns a row is no mute.)
+# Without one of these columns a row is no mute.
 _MUTES: Final = (
     f"SELECT * FROM ({VIEWS['mutes_current']}) WHERE cluster = $cluster AND kind IS NOT NULL AND name IS NOT NULL "  # noqa: S608 - our own view
     "AND from_time IS NOT NULL AND until_time IS NOT NULL"

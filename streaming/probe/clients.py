@@ -93,7 +93,7 @@ def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> An
 
 def _why(client: Any) -> KafkaError | None:
     """Connect once more to learn why a bootstrap failed: its own error only says that the time is over."""
-    manager = client._manager  # noqa: SLF001  (no public way leads to a connection's error)
+    manager = client._manager  # noqa: SLF001 - no public way leads to a connection's error
 
     async def connect(node: Any) -> None:
         manager.reset_backoff(node)
@@ -186,7 +186,7 @@ class Connections:
 
     def __init__(self, admin: Any) -> None:
         """Use an open `KafkaAdminClient`, which stays the caller's to close."""
-        self._manager = admin._manager  # noqa: SLF001  (see the module's docstring)
+        self._manager = admin._manager  # noqa: SLF001 - see the module's docstring
 
     def knows(self, request: Any) -> bool:
         """Whether the brokers answer this class of request."""
@@ -242,7 +242,7 @@ class Connections:
                     request, node_id=node, request_timeout_ms=max(1, int(deadline.remaining() * 1000))
                 )
             except NodeNotReadyError:
-                await self._manager._net.sleep(_NOT_READY_PAUSE_S)  # noqa: SLF001  (see the module's docstring)
+                await self._manager._net.sleep(_NOT_READY_PAUSE_S)  # noqa: SLF001 - see the module's docstring
             except KafkaError as error:
                 asked = "a broker" if node is None else f"broker {node}"
                 message = f"{asked} did not answer {request.name.removesuffix('Request')} ({error_text(error)})"

@@ -126,7 +126,7 @@ class RoundsProbe(ABC, Generic[_Memory]):
         try:
             closed = self._round()
         except (KafkaError, OSError) as error:
-            # (OSError: a certificate that is being replaced does not fit its key yet.)
+            # OSError: a certificate that is being replaced does not fit its key yet.
             self.close()
             message = f"the cluster did not answer ({error_text(error)})"
             raise RoundAbandonedError(message) from error

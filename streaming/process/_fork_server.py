@@ -50,7 +50,7 @@ def _guarded(main: Callable[[], int], end: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for standard in (0, 1):
         os.dup2(end, standard)
-    with os.fdopen(end, "rb", 0) as orders:  # (unbuffered: what follows is for the guard)
+    with os.fdopen(end, "rb", 0) as orders:  # unbuffered: what follows is for the guard
         line = orders.readline()
     if not line:
         return  # the starter is gone

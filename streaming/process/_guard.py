@@ -72,7 +72,7 @@ class _Log:
         names = [self._path, *(f"{self._path}.{number}" for number in range(1, _BACKUPS + 1))]
         for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
             with contextlib.suppress(FileNotFoundError):
-                os.replace(newer, older)  # noqa: PTH105  (pathlib costs a third of the start)
+                os.replace(newer, older)  # noqa: PTH105 - pathlib costs a third of the start
 
 
 def main() -> int:
@@ -84,7 +84,7 @@ def main() -> int:
         stdout=subprocess.PIPE if log else sys.stderr,
         stderr=subprocess.STDOUT if log else None,
         process_group=0,
-        preexec_fn=die_with_the_guard,  # noqa: PLW1509  (no other thread has started yet)
+        preexec_fn=die_with_the_guard,  # noqa: PLW1509 - no other thread has started yet
     )
     output = program.stdout.fileno() if program.stdout is not None else None
     return guard(program.pid, program.terminate, program.wait, output, log, int(log_bytes))
@@ -143,7 +143,7 @@ def _pass_on(output: int, log: _Log) -> None:
 
 
 def _kill(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # (macOS: PermissionError for a group of zombies)
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: PermissionError for a group of zombies
         os.killpg(group, signal.SIGKILL)
 
 

@@ -83,7 +83,7 @@ class GuardedProcess:
                     env=kept,
                     start_new_session=True,
                 )
-                assert self._guard.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
+                assert self._guard.stdout is not None  # noqa: S101 - for the type checker: we asked for a pipe
                 with self._guard.stdout as told:
                     pid = told.readline()
         if not pid:

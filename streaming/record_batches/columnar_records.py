@@ -300,7 +300,7 @@ def _one_batch(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], 
             length = -1 if byte > _SEVEN_BITS else length | byte << shift
             at += 1
         begins.append(at)
-        # (Zigzag: an odd number is a negative one.)
+        # Zigzag: an odd number is a negative one.
         at = at + (length >> 1) if length > 0 and not length & 1 else stop + 1
         ends.append(at)
         at = min(at, stop)

@@ -136,7 +136,7 @@ class RangeReader:
         """
         cluster = self._consumer._cluster  # noqa: SLF001 - see the module's docstring
         found = {name: cluster.topic_id(topic) for name, topic in topics.items()}
-        # (Brokers give a topic that does not exist an id of zeros, which is never printed.)
+        # Brokers give a topic that does not exist an id of zeros, which is never printed.
         ids = {name: printed(topic_id.bytes) for name, topic_id in found.items() if topic_id is not None}
         return ClusterIdentity(cluster.cluster_id, {name: text for name, text in ids.items() if text is not None})
 
@@ -210,7 +210,7 @@ class RangeReader:
                 begin = True
                 continue
             except (KafkaError, OSError) as error:
-                # (OSError: a certificate that is being replaced does not fit its key yet. A password may change, too.)
+                # OSError: a certificate that is being replaced does not fit its key yet. A password may change, too.
                 patience.failed(error, open_ranges)
                 time.sleep(_PAUSE_S)
                 continue

@@ -121,7 +121,7 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
         committed = self.isolation_level == IsolationLevel.READ_COMMITTED
         while (batch := records.next_batch()) is not None:
             if batch.magic < 2:
-                # (It begins at the requested offset, or later; its own offset is that of its last record.)
+                # It begins at the requested offset, or later; its own offset is that of its last record.
                 last = batch.base_offset
                 yield FetchedBatch(min(self.next_fetch_offset, last), last, _NO_TIME, _too_old())
                 self.next_fetch_offset = last + 1

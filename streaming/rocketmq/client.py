@@ -135,12 +135,12 @@ class _Server:
             raise _ConnectionLost(self.down)
 
     def send(self, frame: Frame) -> None:
-        assert self._streams is not None  # noqa: S101  (it is open)
+        assert self._streams is not None  # noqa: S101 - it is open
         self._streams[1].write(encode_frame(frame))
 
     async def read(self, until: float) -> list[Frame]:
         """The frames that come next; [] where none has come until then. Raises `_ConnectionLost`."""
-        assert self._streams is not None  # noqa: S101  (it is open)
+        assert self._streams is not None  # noqa: S101 - it is open
         try:
             async with asyncio.timeout_at(until) as limit:
                 data = await self._streams[0].read(_CHUNK)

@@ -32,7 +32,7 @@ def serve(listening: int, modules: Sequence[str]) -> None:
     # What is never collected is never written to, and stays shared.
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # (so that no fork becomes a zombie)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that no fork becomes a zombie
     with socket.socket(fileno=listening) as server:
         while select.select([0, listening], [], [])[0] != [0]:
             asking = server.accept()[0]

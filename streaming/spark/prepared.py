@@ -156,7 +156,7 @@ def class_archive() -> Path:
 
 
 def _folder() -> Path:
-    # (Times in seconds, as the JVM compares them: the layers of an image have no fractions.)
+    # Times in seconds, as the JVM compares them: the layers of an image have no fractions.
     jars = sorted((jar.name, jar.stat().st_size, int(jar.stat().st_mtime)) for jar in (_spark() / "jars").iterdir())
     texts = [program.read_text("utf-8") for program in _PROGRAMS.values()]
     made_for = f"{find_java().resolve()} {_INTERPRETERS[_SUBMIT]} {_spark()} {jars} {texts}"

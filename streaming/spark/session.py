@@ -244,7 +244,7 @@ def start_spark(
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
     use_prepared_home()
-    # (spark-defaults.conf and log4j2.properties. On a cluster the packages lack the folder; the environment names it.)
+    # spark-defaults.conf and log4j2.properties. On a cluster the packages lack the folder; the environment names it.
     if shipped_folder().is_dir():
         os.environ.setdefault("SPARK_CONF_DIR", str(shipped_folder()))
     os.environ.update(SAFE_PATH)  # for the workers

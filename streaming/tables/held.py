@@ -169,12 +169,12 @@ class HeldTable:
     def drop_old(self) -> None:
         """Let go of what is older than was asked for, and of what has ended."""
         if self.past:
-            # (By the newest row of a group's cluster it would take a join over all of the past, for what it saves.)
+            # By the newest row of a group's cluster it would take a join over all of the past, for what it saves.
             self._drop(f"past_{self.table.name}", self.span, by_cluster=not self.grouped)
         if not self.current:
             return
         if self.table.closes:
-            # (What has ended says so itself: no living row is dropped for its time, for clocks can be off.)
+            # What has ended says so itself: no living row is dropped for its time, for clocks can be off.
             self.connection.execute(f"DELETE FROM newest_{self.table.name} WHERE ended")  # noqa: S608
         elif self.reach is not None:
             self._drop(f"newest_{self.table.name}", self.reach, by_cluster=True)

@@ -236,7 +236,7 @@ def _portions(files: Sequence[DataFile], rows: int) -> Iterator[list[DataFile]]:
     together: list[DataFile] = []
     held = 0
     for file in files:
-        # (A file of unknown size may be a large one.)
+        # A file of unknown size may be a large one.
         size = rows if file.rows is None else file.rows
         if together and held + size > rows:
             yield together

@@ -60,7 +60,7 @@ def holding() -> duckdb.DuckDBPyConnection:
     """
     connection = duckdb.connect(config={**_GIVES_BACK, "temp_directory": _spill()})
     connection.execute("SET TimeZone = 'UTC'")
-    # (DuckDB draws a bar, even into a file, for what takes longer than two seconds.)
+    # DuckDB draws a bar, even into a file, for what takes longer than two seconds.
     connection.execute("SET enable_progress_bar = false")
     return connection
 
@@ -109,7 +109,7 @@ def fetched_dicts(
 def give_back() -> None:
     """Give memory that was freed back to the system: Arrow's pool and the C library keep it for the next time."""
     pa.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError):  # (only glibc has it)
+    with suppress(OSError, AttributeError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)
 
 

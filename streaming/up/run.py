@@ -103,7 +103,7 @@ def probe_of(cluster: str, file: FleetFile) -> Program:
     folder = file.clusters[cluster].bus_folder
     kept = _STORES if folder is not None and on_object_store(folder) else ()
     without = tuple(secret for secret in PROBE.without if secret not in kept)
-    # (Apple's libraries do not survive a fork.)
+    # Apple's libraries do not survive a fork.
     is_forked = len(file.clusters) > 1 and sys.platform == "linux"
     return replace(PROBE, name=name, without=without + others, environment={CHOSEN: cluster}, is_forked=is_forked)
 

@@ -52,7 +52,7 @@ def told(
 
 
 def _rows(name: str, rows: list[dict[str, Any]]) -> pa.Table:
-    # (Types with lists of named values are made by DuckDB, so `to_arrow` does not know them.)
+    # Types with lists of named values are made by DuckDB, so `to_arrow` does not know them.
     return named_to_arrow(table_named(name), rows)
 
 

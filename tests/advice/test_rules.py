@@ -274,8 +274,8 @@ def test_offsets_expire_a_retention_after_the_last_member_was_gone() -> None:
     [
         {"offsets_retention_minutes": None},
         {"empty_since_ms": None},
-        {"protocol_type": ""},  # (Without a group protocol offsets expire by the time of each commit.)
-        {"group_type": "consumer"},  # (KIP-848: as well.)
+        {"protocol_type": ""},  # Without a group protocol offsets expire by the time of each commit.
+        {"group_type": "consumer"},  # KIP-848: as well.
         empty_for(hours=83, retention_hours=168),
         empty_for(hours=168, retention_hours=168),
     ],

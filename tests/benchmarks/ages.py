@@ -85,7 +85,7 @@ def _closed_day(root: Path, today: date, groups: int, say: Say) -> tuple[dict[st
         for table in ALL_TABLES
         if (root / table.name).is_dir() and (rows := _newest_rows(root / table.name, today)) is not None
     }
-    # (Twice: the history that is written now is joined once it has rested.)
+    # Twice: the history that is written now is joined once it has rested.
     for now in (datetime.now(UTC), datetime.now(UTC) + timedelta(hours=3)):
         for piece in Maintainer(str(root), now=partial(_ms, now)).work():
             say(f"maintaining the day: {piece.what} of {piece.table}")
@@ -100,7 +100,7 @@ def _newest_rows(folder: Path, today: date) -> pa.Table | None:
     files = sorted(folder.glob("event_date=*/*.parquet"), key=lambda path: pq.read_metadata(path).num_rows)
     if not files:
         return None
-    # (The median file: the first round has the decisions of all groups.)
+    # The median file: the first round has the decisions of all groups.
     rows = pq.read_table(files[len(files) // 2], partitioning=None)
     return rows.append_column("event_date", pa.repeat(pa.scalar(today, pa.date32()), rows.num_rows))
 

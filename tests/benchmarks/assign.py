@@ -212,7 +212,7 @@ def _java_times(source: Path, size: Size) -> list[tuple[float, int]]:
     Raises:
         RuntimeError: Java failed, or did not end.
     """
-    # (Java needs hundreds of runs until it has compiled the code that a small group needs.)
+    # Java needs hundreds of runs until it has compiled the code that a small group needs.
     numbers = [size.members, size.topics, size.partitions, size.buckets, size.runs]
     if size.java_limit:
         numbers.append(_JAVA_LIMIT_S)

@@ -58,7 +58,7 @@ def _alerter(size: DaySize, what: str, say: Say) -> Figure:
 
 def _maintenance(say: Say) -> Iterator[Figure]:
     with TemporaryDirectory(prefix="evenkeel-readers-") as folder:
-        # (Yesterday, so that nobody waits for files to rest; a whole hour lies inside, whenever it ends.)
+        # Yesterday, so that nobody waits for files to rest; a whole hour lies inside, whenever it ends.
         end = datetime.now(UTC).replace(hour=12, minute=30) - timedelta(days=1)
         write_day(Path(folder), _AN_HOUR, say, end=end)
         spent: dict[tuple[str, str], float] = {}

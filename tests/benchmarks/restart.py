@@ -59,7 +59,7 @@ def restart(cluster: BenchCluster, say: Say) -> list[Figure]:
 
 def _kill(settings: Settings, process: GuardedProcess, part: str) -> tuple[float, float, float]:
     """Kill one process; returns the seconds until there is a new job, a new JVM, and a new round in the tables."""
-    # (The JVM that writes the archive of classes, once on a new machine, ends soon.)
+    # The JVM that writes the archive of classes, once on a new machine, ends soon.
     _until(lambda: len(_of(part, process)) == 1)
     before = _parts(process)
     [victim] = _of(part, process)

@@ -52,7 +52,7 @@ def rocketmq(say: Say) -> list[Figure]:
             for name in names:
                 commands.create_topic(name, _QUEUES)
         command = [sys.executable, "-m", "tests.benchmarks.rocketmq", cluster.addresses[0], *names]
-        # (Leaving closes its input, and waits for it.)
+        # Leaving closes its input, and waits for it.
         stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE))
         client = stack.enter_context(Client())
         asking = RocketMQCluster(client, cluster.addresses, Filters())

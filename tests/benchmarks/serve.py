@@ -40,7 +40,7 @@ _SETTLE_S = 2.5 * _REFRESH_S
 _LAKES = (DaySize(groups=30, hours=1), DaySize(groups=1_000, hours=24), DaySize(groups=10_000, hours=0.5), AT_REST)
 """The lakes that one viewer looks at; the first is also looked at by many."""
 
-# (The groups' ids differ in a number alone: "/" has them as one row, the pattern shows a hundred.)
+# The groups' ids differ in a number alone: "/" has them as one row, the pattern shows a hundred.
 _BOARDS = (
     "/",
     "/?pattern=checkout-service-%3Cnumber%3E",

@@ -109,7 +109,7 @@ class CommittingGroups:
         left = deque(range(size.groups))
         while left:
             say(f"{size.groups - len(left):,} of {size.groups:,} groups have committed")
-            # (A broker that does not know a new topic yet refuses its partitions, not the request.)
+            # A broker that does not know a new topic yet refuses its partitions, not the request.
             left.extend(self._commit([left.popleft() for _ in range(min(_AT_ONCE, len(left)))], 0))
 
     def move(self) -> None:

@@ -36,7 +36,7 @@ RECORDED = Path(__file__).parents[1] / "rocketmq" / "data"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    # (A name server and brokers that nobody listens on: no test asks them.)
+    # A name server and brokers that nobody listens on: no test asks them.
     return Settings(
         cluster="mq",
         lake=str(tmp_path / "lake"),

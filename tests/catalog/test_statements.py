@@ -80,7 +80,7 @@ def test_duckdb_reads_the_same_rows_through_its_views_from_any_schema(tmp_path: 
         "CREATE MACRO main.delta_scan(folder) AS TABLE "
         "SELECT * FROM read_parquet(folder || '/**/*.parquet', hive_partitioning = true)"
     )
-    # (DuckDB reads no table without files, and INSTALL and LOAD are the extension's.)
+    # DuckDB reads no table without files, and INSTALL and LOAD are the extension's.
     read = re.compile(r'SCHEMA|USE|CREATE OR REPLACE VIEW "(clusters|lag|rounds|quarantine)(_current)?" ')
     for statement in statements("duckdb", lake.root, "evenkeel"):
         if read.search(statement):
@@ -95,7 +95,7 @@ def test_duckdb_reads_the_same_rows_through_its_views_from_any_schema(tmp_path: 
 
 
 def _plain(row: tuple[object, ...]) -> str:
-    # (One has a zone of its own for UTC.)
+    # One has a zone of its own for UTC.
     return str(list(map(str, row)))
 
 

@@ -140,7 +140,7 @@ def test_a_settings_file_that_this_user_may_not_read_is_a_sentence(
 ) -> None:
     (tmp_path / "evenkeel.toml").touch()
 
-    def refuse(path: Path) -> bytes:  # (root may read everything)
+    def refuse(path: Path) -> bytes:  # root may read everything
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     monkeypatch.setattr(Path, "read_bytes", refuse)

@@ -45,7 +45,7 @@ def main() -> None:
         _mount("/bin/false", shell, _BIND)
     places = [line.split()[1] for line in Path("/proc/self/mounts").read_text("utf-8").splitlines()]
     for place in dict.fromkeys(places):
-        # (What was mounted below /tmp and home before is covered.)
+        # What was mounted below /tmp and home before is covered.
         is_covered = place.startswith(("/tmp", f"{home}/")) and place not in held
         if place != volume and not is_covered and not place.startswith(_OF_ENGINE):
             _mount("", place, _REMOUNT | _BIND | _READ_ONLY)

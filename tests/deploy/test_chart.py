@@ -155,7 +155,7 @@ def test_settings_arrive_as_they_were_given(tmp_path: Path, monkeypatch: pytest.
     orders, europe, rocket = load_fleet()
     assert orders.kafka.bootstrap_servers == "orders:9092"
     assert orders.kafka.sasl_password.get_secret_value() == "json://somewhere"
-    # (A socket option takes no 65536.0.)
+    # A socket option takes no 65536.0.
     assert type(orders.kafka.client["receive_buffer_bytes"]) is int
     assert (orders.probe.interval_ms, orders.probe.retention_ms) == (5000, 259_200_000)
     assert orders.strategies[0].strategy == "cooperative-sticky"

@@ -181,7 +181,7 @@ def test_systemd_finds_no_mistake_in_a_unit(root: Path, name: str) -> None:
 @with_systemd
 @pytest.mark.parametrize("name", _NAMES)
 def test_a_process_in_a_unit_can_do_little_by_systemd_s_own_measure(root: Path, name: str) -> None:
-    # (From 0 to 10; below 2 it says OK. A unit without any protection has 9.6.)
+    # From 0 to 10; below 2 it says OK. A unit without any protection has 9.6.
     done = analyze(root, "security", "--offline=yes", "--threshold=20", f"{name}.service")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -137,7 +137,7 @@ class _Container:
 @pytest.fixture(scope="module")
 def cache(installed: Installed) -> Path:
     """The image's cache, as the last step of the build fills it: the jars and the archive of classes."""
-    installed.bin.parents[1].chmod(0o755)  # (pytest's folders are for their owner alone)
+    installed.bin.parents[1].chmod(0o755)  # pytest's folders are for their owner alone
     folder = installed.bin.parents[1] / "cache"
     for jar in {*jars_of("spark"), *jars_of("s3a")}:
         there = jar.path_in(folder / "jars")

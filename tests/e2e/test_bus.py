@@ -109,7 +109,7 @@ def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
     assert lags == [[2, 0, 0], [6, 0, 0]]
     verdicts = tables.rows(f"SELECT verdict FROM drift_current WHERE group_id = '{group}' AND verdict = 'identical'")
     assert verdicts  # one per generation
-    # (Filters leave out groups here, so nobody can say that a topic has no reader.)
+    # Filters leave out groups here, so nobody can say that a topic has no reader.
     seen = tables.rows("SELECT topic, partitions, groups, readers, read_by_nobody, records_max FROM topics_current")
     assert [row for row in seen if row["groups"]] == [
         {"topic": topic, "partitions": 3, "groups": 2, "readers": sorted([group, f"{watched.unique}-idle"]),

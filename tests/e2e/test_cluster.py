@@ -33,7 +33,7 @@ _PATIENCE_S = 600.0
 _NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"
 
 
-# (Writing by executors takes longer.)
+# Writing by executors takes longer.
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.timeout(900)
@@ -75,7 +75,7 @@ def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_t
     assert list(cluster.work.glob("app-*/*/evenkeel.zip"))
     written = contents(tmp_path / "lake")
     assert differences(without_rebuilds(written) if is_lost else written, contents(recorded.lake)) == {}
-    # (delta-rs itself would name them otherwise.)
+    # delta-rs itself would name them otherwise.
     by_tasks = [".zstd." in uri for uri in DeltaTable(str(tmp_path / "lake" / "lag")).file_uris()]
     assert set(by_tasks) == {writer == "spark"}
 
@@ -119,7 +119,7 @@ def test_a_lost_worker_and_a_killed_driver_change_no_row(recorded: Recorded, tmp
 def _submit(
     settings: Settings, folder: Path, cluster: StandaloneCluster, python: Path, output: Path, *arguments: str
 ) -> GuardedProcess:
-    # (This machine's name may resolve to an address that the executors cannot reach.)
+    # This machine's name may resolve to an address that the executors cannot reach.
     here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     here += ["--conf", f"spark.executor.extraJavaOptions={' '.join(SHORT_LIVED)}"]
     command = ["submit", *arguments, "--master", cluster.master, "--python", str(python), "--", *here]
@@ -127,7 +127,7 @@ def _submit(
         [sys.executable, "-c", "from streaming.cli import main; main()", *command],
         log=output,
         cwd=folder,
-        # (Joined files are named as those of tasks.)
+        # Joined files are named as those of tasks.
         environment=environment_of(settings, folder) | {"EVENKEEL_MAINTENANCE__IN_JOB": "false"},
     )
 
@@ -183,7 +183,7 @@ def test_the_groups_of_a_cluster_are_spread_over_both_executors(bootstrap: str, 
             made.round()
     events = tmp_path / "events"
     events.mkdir()
-    # (This machine's name may resolve to an address that the executors cannot reach.)
+    # This machine's name may resolve to an address that the executors cannot reach.
     conf = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

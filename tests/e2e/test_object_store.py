@@ -22,7 +22,7 @@ from tests.e2e.recording import environment_of, settings_for
 from tests.faulty_store import BUSY, HOLD, HOLD_ANSWERS, NOTHING, RESET, FaultyStore
 from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
-# (Half an hour on two busy cores, most of it cold JVMs.)
+# Half an hour on two busy cores, most of it cold JVMs.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3600), pytest.mark.turn(0)]
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ _TEARS = (
     f"{HOLD_ANSWERS}PUT .*/checkpoint/offsets/[0-9]+$",
     f"{HOLD}PUT .*/checkpoint/state/.*[.]changelog$",
     f"{HOLD_ANSWERS}PUT .*/checkpoint/state/.*[.]changelog$",
-    # (Here the file of the torn batch is there, and S3A has deleted it for the new one.)
+    # Here the file of the torn batch is there, and S3A has deleted it for the new one.
     f"{HOLD}PUT .*/checkpoint/state/.*[.]changelog$",
     f"{HOLD}PUT .*/checkpoint/commits/[0-9]+$",
     f"{HOLD_ANSWERS}PUT .*/checkpoint/commits/[0-9]+$",

@@ -53,7 +53,7 @@ def test_a_probe_s_topics_that_are_created_again_are_taken_up_and_no_number_come
     rounds = job.rows.rounds
     numbers = [row.round for row in rounds]
     assert numbers == sorted(set(numbers))
-    # (At 12 is the mark that the second probe ended.)
+    # At 12 is the mark that the second probe ended.
     assert [row.opened_offset for row in rounds] == [0, 2, 4, 6, 0, 2, 4, 6, 8, 10, 13]
     assert all(row.round - row.opened_offset == 8 for row in rounds[4:])
     assert {(gap.kind, gap.topic, gap.from_offset) for gap in job.rows.gaps if gap.kind != "rounds"} >= {

@@ -161,7 +161,7 @@ def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.Dat
         assert differences(contents(Path(lake.root)), truth().rows) == {}
 
 
-# (Without shrinking: an example takes seconds.)
+# Without shrinking: an example takes seconds.
 @pytest.mark.turn(6)
 @pytest.mark.nightly
 @settings(deadline=None, max_examples=examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))

@@ -157,7 +157,7 @@ def test_a_join_into_a_cooperative_group_takes_two_generations_or_more_and_a_mov
     joined = [row for row in rows if row["joined"] and row["members"] > len(row["joined"])]
     assert all("handover" in {cause["cause"] for cause in row["causes"]} for row in by_follows.values())
     assert all("member_joined" in {cause["cause"] for cause in row["causes"]} for row in joined)
-    # (On a busy machine a member may be late: it is taken out, and joins again.)
+    # On a busy machine a member may be late: it is taken out, and joins again.
     assert len(joined) == joins + sum(len(row["left"] or ()) for row in rows) - departures
     given = defaultdict(int)
     for told in recorded.recording.played.generations:
@@ -291,7 +291,7 @@ def test_under_traffic_offsets_and_lag_lie_between_the_readings_before_and_after
                 row is None
                 or not before.committed[place] <= row["committed_offset"] <= after.committed[place]
                 or not ends[0] <= row["high_watermark"] <= ends[1]
-                # (While a transaction holds the log back lag is unknown, and earlier commits remain.)
+                # While a transaction holds the log back lag is unknown, and earlier commits remain.
                 or (row["reason"] != "offsets_blocked" and not least <= row["lag"] <= most)
             ):
                 outside.append((bracket.round, place, before.committed[place], after.committed[place], ends, row))

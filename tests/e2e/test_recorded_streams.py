@@ -28,7 +28,7 @@ def _in_batches(stream: RecordedStream, *cuts: int) -> list[list[bytes]]:
 
 def test_a_recorded_group_gives_the_rows_that_were_written_down(stream: RecordedStream) -> None:
     rows = by_table(rows_of(stream.key, stream.rounds))
-    # (Without newer tables, and columns: both are only appended.)
+    # Without newer tables, and columns: both are only appended.
     width = {table: len(of[0]) for table, of in stream.rows.items() if of}
     known = {table: [row[: width.get(table)] for row in rows[table]] for table in stream.rows}
     assert counted(known) == counted(stream.rows)

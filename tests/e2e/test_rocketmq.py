@@ -32,7 +32,7 @@ def settings(rocketmq: EmbeddedRocketMQ, unique: str, tmp_path: Path) -> Setting
     return Settings(
         cluster=unique,
         lake=str(tmp_path / "lake"),
-        # (An address that nobody listens on: the job must not ask for a Kafka cluster that is not watched.)
+        # An address that nobody listens on: the job must not ask for a Kafka cluster that is not watched.
         kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"),
         rocketmq=RocketMQSettings(name_servers=rocketmq.addresses[0]),
         filters=Filters(groups=(f"/^{unique}/",)),

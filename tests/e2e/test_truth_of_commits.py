@@ -124,7 +124,7 @@ class Booker:
             {
                 "bootstrap.servers": cluster.bootstrap,
                 "transactional.id": self.transactional_id,
-                # (The broker's maximum: it must not abort the transaction for us.)
+                # The broker's maximum: it must not abort the transaction for us.
                 "transaction.timeout.ms": 900_000,
             }
         )
@@ -157,7 +157,7 @@ def _round_once_readable(monitor: Monitor, partition: int) -> None:
     if closed.log[partition] < closed.log_end[partition]:
         _wait_until_readable(monitor.settings.kafka.bootstrap_servers, partition)
         closed = monitor.round()
-    # (A round asks for the ends first: a marker written in between makes the position the greater of the two.)
+    # A round asks for the ends first: a marker written in between makes the position the greater of the two.
     assert closed.log[partition] >= closed.log_end[partition]
 
 

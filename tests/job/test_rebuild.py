@@ -162,7 +162,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> FakeReader:
     reader = FakeReader()
     for _ in range(10):
         reader.append("evenkeel.rounds", 0, b"{}")
-    # (By its name the package has a function.)
+    # By its name the package has a function.
     monkeypatch.setattr(sys.modules["streaming.job.rebuild.plan"], "kept_readers", lambda *_: both(reader))
     return reader
 

@@ -119,7 +119,7 @@ class _Session:
 
 def _failed(raised: Exception, lake: Path, monkeypatch: pytest.MonkeyPatch) -> SetupError:
     """What the job ends with when a worker of its query has raised an exception."""
-    # (Spark 4.2.0 repeats a worker's traceback; shortened.)
+    # Spark 4.2.0 repeats a worker's traceback; shortened.
     text = (
         "[STREAM_FAILED] Query [id = 5d] terminated with exception: Job aborted due to stage failure\n"
         "pyspark.errors.exceptions.base.PythonException: An exception was thrown from the Python worker:\n"
@@ -165,7 +165,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[AccumulatorTCPServer]:
     root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in ("kafka", "py4j")}
     filters = list(root.filters)
     set_up_log()
-    # (Without its constructor, which would open a socket.)
+    # Without its constructor, which would open a socket.
     yield AccumulatorTCPServer.__new__(AccumulatorTCPServer)
     root.filters[:] = filters
     for name, level in levels.items():

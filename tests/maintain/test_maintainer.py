@@ -100,7 +100,7 @@ def _follow(tail: DeltaLogTail, into: Counter[str]) -> None:
         into.update(f"{file.path} {number} {one}" for number, one in enumerate(read))
 
 
-# (Together with rounds, rows of history are compared with those of which they are made.)
+# Together with rounds, rows of history are compared with those of which they are made.
 @pytest.mark.parametrize(
     "names",
     [

@@ -202,7 +202,7 @@ def test_retention_waits_for_a_history_that_fails_but_not_for_ever(
 ) -> None:
     some_hours(lake)
     ageing = Ageing(lake)
-    # (As what DuckDB raises: the other tables are maintained all the same.)
+    # As what DuckDB raises: the other tables are maintained all the same.
     monkeypatch.setattr(module, "group_hours", raising(duckdb.Error("no memory left")))
     before = LakeReader(lake.root).count("lag")
     for days in (20, 35):

@@ -68,7 +68,7 @@ _TESTS: Final = (
 _FAST: Final = {"CASES": "200"}
 _PYTEST: Final = (
     *("-q", "-m", "not kafka and not spark and not soak", "-p", "no:cacheprovider"),
-    *("--timeout-method", "thread", "--hypothesis-profile", "mutants"),  # (SIGALRM is needed here)
+    *("--timeout-method", "thread", "--hypothesis-profile", "mutants"),  # SIGALRM is needed here
 )
 
 # An endless loop is noticed by time. A test may take ten times as long as while it was recorded, and some seconds more,
@@ -253,7 +253,7 @@ def _recorded(workers: int) -> Executions:
             said = _read(pipe)
             _, status = os.waitpid(process, 0)
             if not said.startswith(b"\x80"):
-                # (Without a word: something killed it, the kernel for its memory or a test for its end.)
+                # Without a word: something killed it, the kernel for its memory or a test for its end.
                 why = said.decode("utf-8", "replace") or f"it ended with {os.waitstatus_to_exitcode(status)}"
                 raise RuntimeError(f"The run that records which test executes which line failed: {why}")
             parts.append(pickle.loads(said))
@@ -363,7 +363,7 @@ class _Chosen:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        # (A test that was not there before is a row of parameters that the core gives: a difference to look at.)
+        # A test that was not there before is a row of parameters that the core gives: a difference to look at.
         kept = [item for item in items if item.nodeid in self._at or item.nodeid not in self._seconds]
         items[:] = sorted(kept, key=lambda item: self._at.get(item.nodeid, 0))
 

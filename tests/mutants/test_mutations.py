@@ -103,7 +103,7 @@ def test_a_mutant_gets_the_tests_that_execute_its_line_the_cheapest_first() -> N
     imported = {1: ["import"], 3: ["import"]}
     more, less = "test_pick.py::test_more", "test_pick.py::test_less"
     with_fixture, third = "test_other.py::test_with_a_fixture", "test_third.py::test_third"
-    # (Two processes have recorded them.)
+    # Two processes have recorded them.
     executions = merged(
         [
             Executions(

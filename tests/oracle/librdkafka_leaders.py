@@ -153,7 +153,7 @@ class _Connection(StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        with suppress(ConnectionError):  # (a consumer was killed)
+        with suppress(ConnectionError):  # a consumer was killed
             self._serve()
 
     def _serve(self) -> None:

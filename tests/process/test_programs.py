@@ -102,7 +102,7 @@ def test_of_a_program_that_ends_at_once_the_pauses_double_until_a_run_has_lasted
         programs.start(program_of("dies", dies, str(tmp_path / "runs"), str(code)))
         until(lambda: (tmp_path / "runs").exists() and (tmp_path / "runs").read_text().count("\n") == 4)
     starts = [float(line) for line in (tmp_path / "runs").read_text().splitlines()]
-    # (Longer on a busy machine.)
+    # Longer on a busy machine.
     assert all(after - before >= pause for (before, after), pause in zip(pairwise(starts), (1, 2, 4), strict=True))
 
 

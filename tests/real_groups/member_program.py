@@ -71,5 +71,5 @@ def _tell(name: str, word: str, partitions: Iterable[Any]) -> None:
 
 
 def _say(*fields: str) -> None:
-    sys.stdout.write("\t".join(fields) + "\n")  # (one write: `print` makes two, with other threads' output in between)
+    sys.stdout.write("\t".join(fields) + "\n")  # one write: `print` makes two, with other threads' output in between
     sys.stdout.flush()

@@ -47,7 +47,7 @@ class Groups:
             return told.state.name == wanted and len(told.members) == members and len(owned) == partitions
 
         until(rests, *(party.poll for party in self._parties))
-        for _ in range(5):  # (a member may rejoin at once)
+        for _ in range(5):  # a member may rejoin at once
             for party in self._parties:
                 party.poll()
         until(rests, *(party.poll for party in self._parties))

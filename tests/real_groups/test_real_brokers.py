@@ -49,7 +49,7 @@ def test_a_coordinator_that_dies_and_comes_back_is_named_by_its_node_id(
     topic = f"{unique}-orders"
     admin = KafkaAdminClient(bootstrap_servers=pair.first.bootstrap)
     admin.create_topics({topic: {"assignments": {number: [1, 2] for number in range(6)}}}, wait_for_metadata=True)
-    Cluster(pair.first.bootstrap, unique, admin).commit("seed", topic, [0] * 6)  # (The offsets log exists from now on.)
+    Cluster(pair.first.bootstrap, unique, admin).commit("seed", topic, [0] * 6)  # The offsets log exists from now on.
 
     # The client may ask the broker that has just been killed.
     @retry(

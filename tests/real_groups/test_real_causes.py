@@ -208,7 +208,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
     }
     with EmbeddedBroker(tmp_path_factory.mktemp("causes"), overrides=quick) as running:
         with offsets_log(running.bootstrap):
-            pass  # (There is no round before the log exists.)
+            pass  # There is no round before the log exists.
         yield running
 
 

@@ -64,7 +64,7 @@ def test_workers_own_connectors_and_tasks_and_a_sink_is_a_group_like_any_other(
         modes.round()
         modes.round()
         for group in (workers, sink):
-            verdicts = ("verdict", "verdict_reason")  # (met with its assignment)
+            verdicts = ("verdict", "verdict_reason")  # met with its assignment
             found = {at: of for at, of in modes.differing(group, decided=False).items() if set(of) - set(verdicts)}
             assert found == {}
         assert _shape(modes, workers) == (1, 3, "identical")
@@ -256,7 +256,7 @@ def test_no_decision_of_real_workers_whose_connectors_and_members_change_is_drif
                 tasks = dice.randint(1, 6)
                 until(lambda tasks=tasks: one.sink(sink, topic, tasks=tasks), followed.round)
             followed.round()
-            # (A change to what is configured already makes no decision.)
+            # A change to what is configured already makes no decision.
             stop = time.monotonic() + _SETTLED_S
             while len(followed.churn(group)) == before and time.monotonic() < stop:
                 followed.round()

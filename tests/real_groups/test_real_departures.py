@@ -56,7 +56,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
     quick = {"group.initial.rebalance.delay.ms": "0"}
     with EmbeddedBroker(tmp_path_factory.mktemp("departures"), overrides=quick) as running:
         with offsets_log(running.bootstrap):
-            pass  # (There is no round before the log exists.)
+            pass  # There is no round before the log exists.
         yield running
 
 

@@ -147,7 +147,7 @@ def test_records_of_a_member_that_stalls_come_back_and_stand(quick: str, unique:
             assert (row.released_records, row.delivery_count_max) == (3, 1)
             until(lambda: "stuck_deliveries" in world.findings(), followed.round)
             assert f"longer than {LIMIT} deliveries of {LOCK_S} s take" in world.findings()["stuck_deliveries"]
-            # (Both bounds of the backlog are known, because rounds saw it arrive.)
+            # Both bounds of the backlog are known, because rounds saw it arrive.
             health = followed.health(world.group)
             assert health.time_behind_reason is None
             assert health.time_behind_seconds_min > LOCK_S

@@ -76,7 +76,7 @@ def test_merging_is_associative(offsets: list[int | None], data: st.DataObject) 
 
 
 def test_a_membership_that_was_only_seen_was_decided_after_the_last_round_that_did_not_show_it() -> None:
-    # (-1: none had looked before.)
+    # -1: none had looked before.
     seen = [make_record(5, time=9_000, seen=True, decided_after=after) for after in (-1, 0, 7_000)]
     assert [record.earliest for record in seen] == [9_000, 0, 7_000]
 

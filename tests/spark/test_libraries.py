@@ -72,7 +72,7 @@ def test_a_session_that_reaches_s3_has_its_jars_and_no_credentials(monkeypatch: 
     assert jars >= {"hadoop-aws", "s3", "s3-transfer-manager", "sts"}
     assert not jars & {"bundle", "delta-spark_4.2_2.13"}
     assert not set(_SECRETS.values()) & set(" ".join(settings.values()).replace(",", " ").split())
-    # (Spark would put those of the environment there.)
+    # Spark would put those of the environment there.
     assert {settings[f"spark.hadoop.fs.s3a.{name}"] for name in ("access.key", "secret.key", "session.token")} == {""}
     assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://host:1"
     assert settings["spark.hadoop.fs.s3a.endpoint.region"] == "eu-central-1"
@@ -145,7 +145,7 @@ _OURS = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_AR
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An environment that says nothing of Spark, and an empty cache; what a test adds to it is taken back."""
     for name in (*_OURS, "PYSPARK_GATEWAY_PORT", "MASTER"):
-        monkeypatch.setenv(name, "")  # (monkeypatch takes back only what it has seen)
+        monkeypatch.setenv(name, "")  # monkeypatch takes back only what it has seen
         monkeypatch.delenv(name)
     monkeypatch.setenv("EVENKEEL_CACHE", str(tmp_path))
     return tmp_path
@@ -207,7 +207,7 @@ def test_the_written_archive_is_one_that_the_jvm_of_a_session_takes(environment:
     subprocess.run([sys.executable, "-m", "streaming.job.class_archive"], check=True, timeout=600)
     use_prepared_home()
     loaded = environment / "loaded"
-    # (Without an archive that it can take, such a JVM does not start.)
+    # Without an archive that it can take, such a JVM does not start.
     os.environ["SPARK_SUBMIT_OPTS"] += f" -Xshare:on -Xlog:class+load:file={loaded}"
     subprocess.run([Path(os.environ["SPARK_HOME"]) / "bin" / "spark-submit", "--version"], check=True, timeout=120)
     assert "org.apache.spark.deploy.SparkSubmit source: shared objects file (top)" in loaded.read_text("utf-8")

@@ -86,7 +86,7 @@ def test_who_asked_ends_with_the_fork_and_the_fork_with_who_asked(start: Start) 
     assert first.wait(_PATIENCE_S) == 0
     _first_line(second)
     second.kill()
-    # (Nobody holds its standard error open any more.)
+    # Nobody holds its standard error open any more.
     assert second.stderr.read() == "said\n"
 
 

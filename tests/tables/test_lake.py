@@ -144,7 +144,7 @@ def test_a_column_that_a_later_release_appends_is_added_to_an_older_table(tmp_pa
 def test_many_that_create_a_table_at_once_all_find_it_complete(tmp_path: Path, *, older: bool) -> None:
     marks = table_named("marks")
     wanted = set(marks.arrow_schema.names)
-    # (In every fifth of these rounds, one of the four meets another's commit.)
+    # In every fifth of these rounds, one of the four meets another's commit.
     for number in range(20):
         root = tmp_path / str(number)
         if older:

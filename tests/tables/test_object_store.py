@@ -105,7 +105,7 @@ for number in range(count):
 def test_three_processes_that_race_for_each_version_lose_no_commit(lake: DeltaLake) -> None:
     names, count = ("a", "b", "c"), 10
     command = [sys.executable, "-c", _APPENDS, lake.root]
-    # (Where a Spark session ran in this process, its children do not search the working folder.)
+    # Where a Spark session ran in this process, its children do not search the working folder.
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     writers = [subprocess.Popen([*command, name, str(count)], env=environment, stdin=subprocess.PIPE) for name in names]
     for writer in writers:
@@ -235,7 +235,7 @@ def test_a_store_that_cannot_be_used_is_told_in_one_sentence_without_its_answer(
         DeltaLake(f"{s3}/lake").create()
     assert "\n" not in str(e.value)
     assert not {SECRET_KEY, ACCESS_KEY, "another-secret", "Signature="} & {str(e.value)}
-    # (Nor does a traceback, which Spark logs, have the store's answer.)
+    # Nor does a traceback, which Spark logs, have the store's answer.
     shown = "".join(traceback.format_exception(e.value))
     assert "StringToSign" not in shown
     assert ACCESS_KEY not in shown

@@ -100,7 +100,7 @@ def test_a_start_shows_what_is_in_the_lake_whichever_cluster_is_silent_and_whate
 
 @pytest.mark.nightly
 def test_names_that_the_log_has_cut_hide_no_cluster(clusters: Clusters) -> None:
-    # (delta-rs and Spark cut long texts in the statistics of a file.)
+    # delta-rs and Spark cut long texts in the statistics of a file.
     long = [f"{letter * 70}-{end}" for letter in "abc" for end in "xy"]
     clusters.write(0, *long)
     clusters.join()
@@ -197,7 +197,7 @@ def test_a_verdict_that_is_read_before_its_groups_row_stays(lake: DeltaLake) -> 
 
 
 def test_a_group_that_comes_back_by_its_heartbeat_after_an_outage_has_its_verdict(lake: DeltaLake) -> None:
-    # (An outage of five hours: at the start no row of before is read, and none has been repeated yet.)
+    # An outage of five hours: at the start no row of before is read, and none has been repeated yet.
     before, after = rounds_of(range(10), hour=0), rounds_of(range(10, 20), hour=5, elapsed_ms=100_000)
     lake.append("rounds", [*before, *after], "query", 0)
     lake.append("group_health", [health("quiet", 1)], "query", 0)

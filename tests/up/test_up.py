@@ -100,7 +100,7 @@ class _Up:
         settings = {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
         settings |= {"EVENKEEL_PROBE__INTERVAL_MS": "2000", "EVENKEEL_JOB__TRIGGER_MS": "2000"}
         settings |= {"EVENKEEL_SERVE__LISTEN": f"127.0.0.1:{page}"}
-        # (With the archive of classes that the other tests' sessions have.)
+        # With the archive of classes that the other tests' sessions have.
         shorter = {"EVENKEEL_CACHE": str(cache_folder()), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
         command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
         with self._output.open("ab") as output:

@@ -115,7 +115,7 @@ def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
         start = msgspec.structs.replace(start, base=base, rounds_of=newest.cluster_id)
         before = _round_below(tables["rounds"], base + topics.rounds_begin)
     if before is not None:
-        # (Without its number: of a round that the topic is losing the closing record may still be there.)
+        # Without its number: of a round that the topic is losing the closing record may still be there.
         start = msgspec.structs.replace(start, time=before.time, elapsed=before.elapsed)
     newest_round, newest_time = (newest.number, newest.time) if newest is not None else (-1, -1)
     return Rebuild(
@@ -150,7 +150,7 @@ def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
         return None
     columns = ("round_time", "elapsed_ms", "opened_offset", "cluster_id")
     found = rounds.rows(columns, pc.field("round") == number).to_pylist()[0]
-    # (A broker's time that no calendar has is NULL.)
+    # A broker's time that no calendar has is NULL.
     time = -1 if found["round_time"] is None else round(found["round_time"].timestamp() * 1000)
     return _Round(number, time, found["elapsed_ms"], found["opened_offset"], found["cluster_id"])
 
@@ -170,7 +170,7 @@ def read_plan(checkpoint: str) -> Rebuild | None:
     except (OSError, ValueError) as error:
         refuse_unanswered(checkpoint, error)
         if not is_local(checkpoint):
-            return None  # (a store that Spark reaches and we do not, so no plan can have been written there)
+            return None  # a store that Spark reaches and we do not, so no plan can have been written there
         message = f"{checkpoint}/{_FILE} cannot be read ({error}): give this user the right to read the checkpoint."
         raise SetupError(message) from None
     try:
@@ -191,7 +191,7 @@ def write_plan(checkpoint: str, plan: Rebuild) -> None:
     """
     text = msgspec.json.encode(plan)
     if not is_local(checkpoint):
-        # (Without a larger buffer Arrow hands on an object of its own, which delta-rs 1.6.6 does not take.)
+        # Without a larger buffer Arrow hands on an object of its own, which delta-rs 1.6.6 does not take.
         with file_system(checkpoint).open_output_stream(_FILE, buffer_size=len(text) + 1) as stream:
             stream.write(text)
         return

@@ -111,7 +111,7 @@ def _readers(settings: SourceSettings, until: float) -> Readers:
     def reader(kafka: KafkaSettings) -> RangeReader:
         return RangeReader(take_whole_batches(_patiently_connected(kafka, until)), patience_s=settings.patience_s)
 
-    # (The bus first: an outage of the other must not leave a connection open with each attempt.)
+    # The bus first: an outage of the other must not leave a connection open with each attempt.
     watched, bus = settings.client(), settings.bus_client()
     of_bus: TopicReader | None = None
     if settings.bus_folder is not None:
@@ -125,12 +125,12 @@ def _readers(settings: SourceSettings, until: float) -> Readers:
             of_bus.close()
         raise
     only = of_bus or log
-    assert only is not None  # noqa: S101  (what is no Kafka has a bus)
+    assert only is not None  # noqa: S101 - what is no Kafka has a bus
     return Readers(log, only)
 
 
 def _patiently_connected(kafka: KafkaSettings, until: float) -> KafkaConsumer:
-    # (By tenacity a few lines less, and 37 ms more at the start of every Python worker.)
+    # By tenacity a few lines less, and 37 ms more at the start of every Python worker.
     while True:
         try:
             return _consumer(kafka)

@@ -82,7 +82,7 @@ def _key(key: OffsetKey | GroupKey | OtherKey) -> tuple[int, dict[str, Any]]:
         key_type, values = GROUP_METADATA, (key.group,)
     else:
         key_type, values = key.key_type, (key.group, key.part)
-    # (There are fewer values where the type has no second part.)
+    # There are fewer values where the type has no second part.
     return key_type, {field.name: value for field, value in zip(RECORD_TYPES[key_type].key, values, strict=False)}
 
 

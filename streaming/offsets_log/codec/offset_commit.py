@@ -111,7 +111,7 @@ def decode_offset_commits(data: Bytes, starts: Ints, sizes: Ints) -> CommitColum
     bare_v4 = is_v4 & (rest == 24)
     bare_v4[bare_v4] = data[ends[bare_v4] - 1] == 0
     with_topic = is_v4 & (rest == 24 - 1 + _TAGS_SIZE)
-    # (A value without tags has no such end: the start is read in its place, and ignored.)
+    # A value without tags has no such end: the start is read in its place, and ignored.
     tags = rows_at(data, np.where(with_topic, ends - _TAGS_SIZE, starts), _TAGS_SIZE)
     for at, byte in enumerate(_TAGS_HEAD):
         with_topic &= tags[:, at] == byte

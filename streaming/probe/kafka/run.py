@@ -224,7 +224,7 @@ class Probe(RoundsProbe[Memory]):
         return source
 
     def _observe(self, opened: Opened, memory: Memory, deadline: Deadline) -> ObservedRound[Memory]:
-        assert self._cluster is not None  # noqa: S101  (it is prepared)
+        assert self._cluster is not None  # noqa: S101 - it is prepared
         settings, cluster, log = self._settings, self._cluster, self._log
         positions = cluster.log_positions(log, deadline) if cluster.reads_log else LogPositions((), ())
         holds = advance_holds(memory.holds, positions.stable, positions.end, opened.time)
@@ -267,7 +267,7 @@ class Probe(RoundsProbe[Memory]):
         return ObservedRound([*cluster_topic_events(head, asked, ended, look, memory), *events], after, closing)
 
     def _follow_up(self, deadline: Deadline) -> None:
-        assert self._cluster is not None  # noqa: S101  (it has observed)
+        assert self._cluster is not None  # noqa: S101 - it has observed
         if self._share_tail is not None:
             self._share_tail.forget_unreadable()
         self._cluster.ask_timestamps(deadline)

@@ -269,7 +269,7 @@ class Timestamps:
             known = self._topics.get(name)
             if known is None or partition >= len(known.first):
                 continue
-            offset = max(offset, known.start[partition])  # noqa: PLW2901  (the oldest record that is still there)
+            offset = max(offset, known.start[partition])  # noqa: PLW2901 - the oldest record that is still there
             if offset >= known.first[partition]:
                 continue
             if offset >= known.end[partition] - 1:

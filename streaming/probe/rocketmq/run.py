@@ -41,7 +41,7 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
 
     def __init__(self, settings: Settings, stop: threading.Event | None = None, who: Identity | None = None) -> None:
         """Prepare, as `RoundsProbe` does."""
-        assert settings.rocketmq is not None  # noqa: S101  (the caller's choice of this class)
+        assert settings.rocketmq is not None  # noqa: S101 - the caller's choice of this class
         super().__init__(settings, stop, who)
         self._cluster_settings = settings.rocketmq
         self._client: Client | None = None
@@ -70,7 +70,7 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
             self._stamp = stamp
 
     def _observe(self, opened: Opened, memory: RocketMQMemory, deadline: Deadline) -> ObservedRound[RocketMQMemory]:
-        assert self._cluster is not None  # noqa: S101  (it is prepared)
+        assert self._cluster is not None  # noqa: S101 - it is prepared
         settings = self._settings
         look = self._cluster.observe_groups(memory.groups, memory.quiet, opened.time, deadline)
         told = round_of_groups(
@@ -104,7 +104,7 @@ _NOBODY = "evenkeel-preflight"
 def cluster_problems(settings: Settings) -> Iterator[str]:
     """What a person must fix before RocketMQ's groups can be watched: a sentence each."""
     given = settings.rocketmq
-    assert given is not None  # noqa: S101  (the caller's choice of this check)
+    assert given is not None  # noqa: S101 - the caller's choice of this check
     try:
         client = open_client(given)
     except SetupError as error:

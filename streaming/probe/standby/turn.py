@@ -216,7 +216,7 @@ class Turn:
 
     def _holder(self, deadline: Deadline) -> Run | None:
         """Read what is new, and say for whom to stand by; None where it is our turn."""
-        deadline.remaining()  # (ends where the probe is to stop)
+        deadline.remaining()  # ends where the probe is to stop
         try:
             end = self._reader.end()
             if not 0 <= end - self._next <= MOST_RECORDS:

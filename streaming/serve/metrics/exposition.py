@@ -165,7 +165,7 @@ def written(families: Iterable[Family], static: Mapping[str, str] | None = None)
         if first:
             more = pc.utf8_replace_slice(labels, start=0, stop=1, replacement=f"{{{first},")
             labels = pc.if_else(pc.equal(labels, ""), f"{{{first}}}", more)
-        # (A row without a value has no line.)
+        # A row without a value has no line.
         lines = pc.binary_join_element_wise(family.name, labels, " ", family.values, "\n", "").drop_null()
         parts.append(_joined(lines))
     return b"".join(parts)

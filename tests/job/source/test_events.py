@@ -311,7 +311,7 @@ def _read(junk: range, *, silence: bool) -> list[QuarantineRow]:
     for _ in range(2):
         world.round()
         ends.append(world.planner.latest(ends[-1], None))
-    # (As after a restart, which plans the same.)
+    # As after a restart, which plans the same.
     planner = world.restart()
     return _quarantined([planner.tasks(*pair) for pair in pairwise(ends)], junk)
 

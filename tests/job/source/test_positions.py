@@ -66,7 +66,7 @@ def test_a_rounds_topic_that_was_created_again_is_taken_up_at_once_and_its_numbe
     world.reader.create("rounds", 1)
     world.reader.ids["rounds"] = "second"
     world.log(0, 3)
-    # (Offsets do not show it: the new topic may already have grown beyond the old one.)
+    # Offsets do not show it: the new topic may already have grown beyond the old one.
     numbers = [world.round() for _ in range(5)]
     assert numbers == [0, 2, 4, 6, 8]
     again = world.planner.latest(start, None)
