@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,12 @@ def rules(folder: Path, *texts: str, hold: str = "2 rounds") -> tuple[Rule, ...]
     file = folder / "alerts.yaml"
     file.write_text("rules:\n" + "".join(t.format(hold=hold) if t is UNEVEN else t for t in texts), encoding="utf-8")
     return load_rules(file)
+
+
+def held_rules(folder: Path, **holds: str) -> dict[str, Rule]:
+    """The rule "uneven" under each of these names, with its `for`."""
+    made = {name: rules(folder, UNEVEN, hold=hold)[0] for name, hold in holds.items()}
+    return {name: replace(rule, name=name) for name, rule in made.items()}
 
 
 def time_of(number: int) -> int:
@@ -151,22 +158,31 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-class Notebook:
-    """A target that takes every message, in the form for people.
+class Inbox:
+    """A target that takes every message and notes when.
 
     Attributes:
+        reads: The form of its messages.
         messages: The messages taken, in order.
+        minutes: When each was taken, by the given clock.
+        fails: Reasons of the next failures.
     """
 
-    reads = PEOPLE
-
-    def __init__(self) -> None:
+    def __init__(self, reads: str = PEOPLE, minute: Callable[[], float] = lambda: 0.0) -> None:
+        self.reads = reads
+        self._minute = minute
         self.messages: list[Message] = []
+        self.minutes: list[float] = []
+        self.fails: list[str] = []
 
     def send(self, message: Message) -> AttemptOutcome:
+        if self.fails:
+            return AttemptOutcome(self.fails.pop(0), 1)
         self.messages.append(message)
+        self.minutes.append(self._minute())
         return AttemptOutcome(None, 1)
 
+    @property
     def titles(self) -> list[str]:
         """Titles of the messages."""
         return [message.title for message in self.messages]
@@ -179,13 +195,12 @@ class Watched:
         self.writer = Writer(folder)
         self.made = rules(folder, *texts)
         self.wall_ms, self.steady_s = float(START), 0.0
-        self.target = Notebook()
-        self.alerts = AlertSettings(start_grace_ms=0, **alerts)
+        self.target = Inbox()
+        self.alerts = AlertSettings(**{"start_grace_ms": 0, **alerts})
         self.alerter = self.start()
 
     def start(self) -> Alerter:
         settings = Settings(cluster="c", lake=self.writer.root, alerts=self.alerts, job=JobSettings())
-
         self.alerter = Alerter(
             settings, self.made, {"ops": self.target}, lambda: self.wall_ms / 1000, lambda: self.steady_s
         )
@@ -202,6 +217,10 @@ class Watched:
         self.steady_s += seconds
         return [(d.rule, d.group_id, d.state) for d in self.alerter.poll()]
 
+    def at(self, seconds: float) -> list[tuple[str, str | None, str]]:
+        """Poll so many seconds after round 0, by steady time."""
+        return self.after(seconds - self.steady_s)
+
     def rounds(self, first: int, count: int) -> list[tuple[str, str | None, str]]:
         """Write rounds without news in one batch, and poll after their intervals."""
         self.writer.write(first, *({} for _ in range(count)))
@@ -216,38 +235,6 @@ class Watched:
 def lease_elsewhere(lake: str, cluster: str, machine: str, clock: Callable[[], float], ttl_s: float = TTL_S) -> Lease:
     """The alerter's lease as on another machine."""
     return Lease(ALERTER, LeaseObjects(lake, f"_locks/{cluster}/{ALERTER}"), clock, ttl_s, machine)
-
-
-class Inbox:
-    """A target that takes every message and notes when, in minutes after round 0.
-
-    Attributes:
-        reads: The form of its messages.
-        messages: The messages with their minutes, in order.
-        fails: Reasons of the next failures.
-    """
-
-    def __init__(self, living: Living, reads: str = PEOPLE) -> None:
-        self._living = living
-        self.reads = reads
-        self.messages: list[tuple[float, Message]] = []
-        self.fails: list[str] = []
-
-    def send(self, message: Message) -> AttemptOutcome:
-        if self.fails:
-            return AttemptOutcome(self.fails.pop(0), 1)
-        self.messages.append((self._living.minute, message))
-        return AttemptOutcome(None, 1)
-
-    @property
-    def titles(self) -> list[tuple[float, str]]:
-        """Minute and title of each message."""
-        return [(minute, message.title) for minute, message in self.messages]
-
-    @property
-    def last(self) -> Message:
-        """The newest message."""
-        return self.messages[-1][1]
 
 
 class Living:
@@ -267,7 +254,7 @@ class Living:
         self.writer = Writer(folder)
         self.rules = rules(folder, *texts)
         self.wall_ms = float(START)
-        self.inboxes = {name: Inbox(self, (reads or {}).get(name, PEOPLE)) for name in targets}
+        self.inboxes = {name: Inbox((reads or {}).get(name, PEOPLE), lambda: self.minute) for name in targets}
         self.settings = Settings(
             cluster="c",
             lake=self.writer.root,
@@ -310,6 +297,10 @@ class Living:
         self.alerter.poll()
         until_idle(self.alerter)
         self.alerter.poll()
+
+    def titles(self, target: str = "ops") -> list[str]:
+        """Titles of the messages that a target has taken."""
+        return self.inboxes[target].titles
 
     def deliveries(self, target: str, *columns: str) -> list[tuple[Any, ...]]:
         """Rows of a target in `alert_deliveries`, in order."""

@@ -283,10 +283,6 @@ def second(first: Living) -> Iterator[Other]:
     second.stop()
 
 
-def _titles(living: Living) -> list[str]:
-    return [title for _, title in living.inboxes["ops"].titles]
-
-
 def _transitions(writer: Writer) -> list[tuple[str, str | None, str, int, str]]:
     rows = writer.transitions()
     return sorted((r["rule"], r["group_id"], r["state"], r["round"], r["transition_id"]) for r in rows)
@@ -307,7 +303,7 @@ def test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone(first
         second.poll()
     second.stop()
     alone.stop()
-    assert _titles(first) == _titles(alone) != []
+    assert first.titles() == alone.titles() != []
     assert _transitions(first.writer) == _transitions(alone.writer)
     assert first.deliveries("ops", "transition_id", "outcome") == alone.deliveries("ops", "transition_id", "outcome")
 
@@ -322,7 +318,7 @@ def test_after_a_clean_end_the_second_goes_on_at_once(first: Living) -> None:
     first.wall_ms = time_of(1) + 1_000
     second.poll()
     second.stop()
-    assert _titles(first) == ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"]
+    assert first.titles() == ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"]
 
 
 @pytest.mark.turn(3)
@@ -338,7 +334,7 @@ def test_an_end_that_cannot_write_its_last_deliveries_releases_the_lease_all_the
     first.writer.write(1, {"drift": drifted("a")})
     first.wall_ms = time_of(1) + 1_000
     second.poll()
-    assert _titles(first) == ["[firing] drift: a (critical)"]
+    assert first.titles() == ["[firing] drift: a (critical)"]
 
 
 @pytest.mark.turn(3)
@@ -354,14 +350,14 @@ def test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what
         queue.join(10)
     first.alerter = None  # killed between its decision and its delivery
     second.poll()
-    assert _titles(first) == []
+    assert first.titles() == []
     first.wall_ms += (TTL_S - 5) * 1_000
     second.poll()
-    assert _titles(first) == []
+    assert first.titles() == []
     first.writer.write(2, {})
     first.wall_ms += 10_000
     second.poll()
-    assert _titles(first) == ["[firing] drift: a (critical)"]
+    assert first.titles() == ["[firing] drift: a (critical)"]
     second.stop()
 
 
@@ -370,11 +366,11 @@ def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living
     first.wall_ms += (TTL_S + 1) * 1_000
     first.writer.write(1, {"drift": drifted("a")})
     second.poll()
-    assert _titles(first) == ["[firing] drift: a (critical)"]
+    assert first.titles() == ["[firing] drift: a (critical)"]
     with pytest.raises(LeaseLostError, match="The lease was taken over"):
         first.alerter.poll()
     first.stop()
-    assert _titles(first) == ["[firing] drift: a (critical)"]
+    assert first.titles() == ["[firing] drift: a (critical)"]
     assert [row["state"] for row in first.writer.transitions()] == ["firing"]
 
 
@@ -388,5 +384,5 @@ def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successo
     first.writer.write(1, {"drift": drifted("a")})
     late.poll()
     second.poll()
-    assert _titles(first) == ["[firing] drift: a (critical)"]
+    assert first.titles() == ["[firing] drift: a (critical)"]
     assert [row["state"] for row in first.writer.transitions()] == ["firing"]

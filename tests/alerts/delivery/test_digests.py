@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -83,14 +83,13 @@ class _Queue:
     def __init__(
         self,
         way: _Way,
-        sent: Mapping[str, str] | None = None,
         digest_above: int = 10,
         retry: RetryPolicy = RetryPolicy(1, 86_400_000),  # noqa: B008  (frozen)
     ) -> None:
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self._wake = threading.Event()
         self.queue = DeliveryQueue("ops", way, retry, self._results, self._wake, digest_above)
-        self.queue.remember(sent or {}, ())
+        self.queue.remember({}, ())
 
     def drain(self) -> None:
         """Wait until nothing is left that could be sent."""
@@ -112,8 +111,8 @@ class _Queue:
         return [self._results.get() for _ in range(self._results.qsize())]
 
 
-def _tell(way: _Way, *looks: Iterable[Transition], sent: Mapping[str, str] | None = None) -> list[Delivery]:
-    return _Queue(way, sent).tell(*looks)
+def _tell(way: _Way, *looks: Iterable[Transition]) -> list[Delivery]:
+    return _Queue(way).tell(*looks)
 
 
 _NAMES = [f"g{n}" for n in range(_MANY)]

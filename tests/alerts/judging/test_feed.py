@@ -106,18 +106,6 @@ def test_a_first_start_takes_no_old_event_for_new_although_compaction_wrote_it_a
     assert feed.poll() == {}
 
 
-def test_a_file_that_was_vacuumed_before_it_was_read_means_a_new_beginning(tmp_path: Path) -> None:
-    writer = Writer(tmp_path)
-    writer.write(0, {"group_health": [_row("a")]})
-    feed = _feed(writer.root, group_health="verdict")
-    list(feed.begin(None, 3_600_000))
-    writer.write(1, {"group_health": [_row("b")]})
-    for file in Path(writer.root, "group_health").rglob("*.parquet"):
-        file.unlink()
-    with pytest.raises(LakeUnreadableError):
-        feed.poll(0)
-
-
 def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_path: Path) -> None:
     writer = Writer(tmp_path)
     writer.write(0, {})

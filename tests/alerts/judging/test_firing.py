@@ -6,7 +6,6 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from streaming.alerts.judging.firing import FeedRound, FiringState, Observed, RuleRow, step
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
-from tests.alerts.build import BEHIND, INTERVAL, UNEVEN, rules, time_of
+from tests.alerts.build import INTERVAL, held_rules, time_of
 from tests.examples import examples
 
 _G, _H = (f'{{"group_id":"{name}"}}' for name in "gh")
@@ -25,12 +24,7 @@ _Timeline = Sequence[tuple[int, str]]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rule]:
-    folder = tmp_path_factory.mktemp("rules")
-    found = {}
-    for name, hold in {"rounds": "2 rounds", "time": "25s", "at_once": "0 rounds"}.items():
-        (rule,) = rules(folder, UNEVEN, hold=hold)
-        found[name] = replace(rule, name=name)
-    return found
+    return held_rules(tmp_path_factory.mktemp("rules"), rounds="2 rounds", time="25s", at_once="0 rounds")
 
 
 def _group(entity: str) -> str:
@@ -130,14 +124,6 @@ def test_the_message_is_that_of_the_round_that_fires_and_stays_when_it_ends(made
     assert texts == [("pending", "two", 0.0), ("firing", "four", 2.0), ("resolved", "four", 4.0)]
 
 
-def test_alerts_of_different_groups_and_rules_do_not_touch_each_other(made: dict[str, Rule]) -> None:
-    state = FiringState("c", made)
-    state, _ = step(state, _observed(0, _seen("rounds", "T"), _seen("at_once", "T", _H)))
-    state, found = step(state, _observed(1, _seen("at_once", "F", _H)))
-    assert [(t.rule, t.group_id, t.state) for t in found] == [("at_once", "h", "resolved")]
-    assert list(state.active) == [("rounds", _G)]
-
-
 def test_an_alert_whose_rule_was_taken_away_is_gone(made: dict[str, Rule]) -> None:
     state, _ = _play(FiringState("c", made), "at_once", [(0, "T")])
     without = replace(state, rules={"rounds": made["rounds"]})
@@ -191,8 +177,3 @@ def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
                 assert newest[key] == ("x" if t.state == "gone" else "F")
                 del live[key]
         assert {key: state for key, (state, _) in live.items()} == {k: a.alert.state for k, a in state.active.items()}
-
-
-def test_lag_of_a_partition_is_an_alert_of_its_own(tmp_path: Path) -> None:
-    (rule,) = rules(tmp_path, BEHIND)
-    assert rule.key == ("group_id", "topic", "broker", "partition")

@@ -1,19 +1,14 @@
-"""From a lake to transitions: the same, however the lake was cut into batches and whenever the alerter polled."""
+"""From a lake to transitions, in a time that the test moves; `test_against_views.py` cuts the lake at random."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from streaming.alerts import Alerter
-from streaming.alerts.rules.rules import Rule
-from streaming.config import AlertSettings, JobSettings, Settings
-from tests.alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
+from tests.alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Watched, Writer, time_of, until_idle
 
 pytestmark = pytest.mark.turn(6)
 
@@ -80,54 +75,9 @@ _EXPECTED = [
 ]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
-    return rules(tmp_path_factory.mktemp("rules"), UNEVEN, DRIFT, BEHIND, HELD)
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with empty tables to copy, because creating one takes a while."""
-    folder = tmp_path_factory.mktemp("empty")
-    Writer(folder)
-    return folder
-
-
-class _Clock:
-    """A clock that shows a second after a round; the steady time moves with it."""
-
-    def __init__(self) -> None:
-        self.ms = float(START)
-
-    def __call__(self) -> float:
-        return self.ms / 1000
-
-
-def _settings(root: str, **alerts: Any) -> Settings:
-    return Settings(
-        cluster="c",
-        lake=root,
-        alerts=AlertSettings(**alerts),
-        job=JobSettings(heartbeat_ms=1_000_000),
-    )
-
-
 @pytest.fixture
-def writer(empty: Path, tmp_path: Path) -> Writer:
-    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    return Writer(tmp_path)
-
-
-@pytest.fixture
-def clock() -> _Clock:
-    return _Clock()
-
-
-def _alerter(
-    writer: Writer, made: Iterable[Rule], clock: Callable[[], float], target: Notebook | None = None, **alerts: Any
-) -> Alerter:
-    targets = {} if target is None else {"ops": target}
-    return Alerter(_settings(writer.root, **alerts), tuple(made), targets, clock, clock)
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path, UNEVEN, DRIFT, BEHIND, HELD)
 
 
 def _told(writer: Writer) -> list[tuple[str, str | None, int | None, int, str]]:
@@ -138,206 +88,140 @@ def _told(writer: Writer) -> list[tuple[str, str | None, int | None, int, str]]:
     )
 
 
-def _cuts(name: str) -> list[list[int]]:
-    """Rounds of each batch."""
-    all_of = list(range(len(_STORY)))
-    return {
-        "each alone": [[n] for n in all_of],
-        "all at once": [all_of],
-        "two halves": [all_of[:5], all_of[5:]],
-        "uneven gulps": [all_of[:1], all_of[1:4], all_of[4:6], all_of[6:7], all_of[7:]],
-    }[name]
-
-
-@pytest.mark.parametrize(
-    ("cut", "restart"),
-    [
-        pytest.param("each alone", False, marks=pytest.mark.nightly),
-        pytest.param("all at once", False, marks=pytest.mark.nightly),
-        pytest.param("uneven gulps", False, marks=pytest.mark.nightly),
-        ("two halves", True),
-    ],
-    ids=lambda given: {True: "a new alerter for each look", False: "one alerter"}.get(given, given),
-)
-def test_the_transitions_are_the_same_however_the_rounds_come(
-    made: tuple[Rule, ...], writer: Writer, clock: _Clock, cut: str, restart: bool
+def test_alerts_of_groups_partitions_and_transactions_begin_and_end_with_their_rows_across_a_restart(
+    watched: Watched,
 ) -> None:
-    alerter = _alerter(writer, made, clock)
-    for batch in _cuts(cut):
-        writer.write(batch[0], *(_STORY[n] for n in batch))
-        clock.ms = time_of(batch[-1]) + 1_000
-        if restart:
-            alerter = _alerter(writer, made, clock)
-        alerter.poll()
-        alerter.poll()
-    assert _told(writer) == _EXPECTED
+    for first, end in ((0, 5), (5, len(_STORY))):
+        watched.writer.write(first, *_STORY[first:end])
+        watched.start()
+        watched.at(10 * end - 9)
+        watched.after(0)
+    assert _told(watched.writer) == _EXPECTED
 
 
-def test_rows_of_a_round_that_is_not_closed_yet_wait_for_it(
-    made: tuple[Rule, ...], writer: Writer, clock: _Clock
-) -> None:
-    alerter = _alerter(writer, made, clock)
-    writer.write(0, {"drift": [_verdict("g", "identical")]})
-    alerter.poll()
-    row = {"drift": [_verdict("g", "drifted")]}
-    rounds = writer._lake.append
-    writer._lake.append = lambda table, *rest: 0 if table == "rounds" else rounds(table, *rest)  # type: ignore[method-assign]
-    writer.write(1, row)
-    assert alerter.poll() == []
-    assert _alerter(writer, made, clock).poll() == []
-    writer._lake.append = rounds  # type: ignore[method-assign]
-    writer.write(1, {})
-    assert [(d.rule, d.state) for d in alerter.poll()] == [("drift", "firing")]
+def test_rows_of_a_round_that_is_not_closed_yet_wait_for_it(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched.round(0, drift=[_verdict("g", "identical")])
+    with monkeypatch.context() as unclosed:
+        append = watched.writer._lake.append
+        unclosed.setattr(
+            watched.writer._lake, "append", lambda table, *rest: 0 if table == "rounds" else append(table, *rest)
+        )
+        assert watched.round(1, drift=[_verdict("g", "drifted")]) == []
+        watched.start()
+        assert watched.after(1) == []
+    assert watched.round(1) == [("drift", "g", "firing")]
 
 
-def test_another_cluster_of_the_same_lake_does_not_count(
-    made: tuple[Rule, ...], writer: Writer, clock: _Clock, tmp_path: Path
-) -> None:
+def test_another_cluster_of_the_same_lake_does_not_count(watched: Watched, tmp_path: Path) -> None:
     other = Writer(tmp_path, "other")
-    writer._batch = 100
+    watched.writer._batch = 100
     other.write(0, {"drift": [_verdict("g", "drifted")]})
-    writer.write(0, {"drift": [_verdict("h", "drifted")]})
-    assert [d.group_id for d in _alerter(writer, made, clock).poll()] == ["h"]
+    assert watched.round(0, drift=[_verdict("h", "drifted")]) == [("drift", "h", "firing")]
 
 
-def test_hostile_names_are_text_in_the_table_and_in_what_is_sent(
-    made: tuple[Rule, ...], writer: Writer, clock: _Clock
-) -> None:
+def test_hostile_names_are_text_in_the_table_and_in_what_is_sent(watched: Watched) -> None:
     names = ["it's", 'say "hi"', "two\nlines", "{value}", "<b>&amp;", "x" * 32_000, "; DROP TABLE alerts; --", "\u202e"]
-    writer.write(0, {"drift": [_verdict(name, "drifted") for name in names]})
-    assert sorted(d.group_id or "" for d in _alerter(writer, made, clock).poll()) == sorted(names)
-    writer.write(1, {"drift": [_verdict(name, "identical") for name in names]})
-    clock.ms = time_of(1)
-    ended = _alerter(writer, made, clock).poll()
-    assert sorted(d.group_id or "" for d in ended) == sorted(names)
-    assert all(len(d.message) < 250 and d.message.isprintable() for d in ended)
+    fired = watched.round(0, drift=[_verdict(name, "drifted") for name in names])
+    assert sorted(group or "" for _, group, _ in fired) == sorted(names)
+    watched.start()
+    ended = watched.round(1, drift=[_verdict(name, "identical") for name in names])
+    assert sorted(group or "" for _, group, _ in ended) == sorted(names)
+    told = watched.writer.transitions()
+    assert all(len(row["message"]) < 250 and row["message"].isprintable() for row in told)
 
 
 @pytest.mark.nightly
-def test_where_evaluation_stands_is_kept_without_a_commit_per_round(
-    made: tuple[Rule, ...], writer: Writer, clock: _Clock
-) -> None:
-    alerter = _alerter(writer, made, clock)
+def test_where_evaluation_stands_is_kept_without_a_commit_per_round(watched: Watched) -> None:
     for number in range(0, 150, 10):
-        writer.write(number, {"group_health": [_even("g", 0.0)]})
-        clock.ms = time_of(number)
-        alerter.poll()
-    table = DeltaTable(f"{writer.root}/alerts")
+        watched.writer.write(number, {"group_health": [_even("g", 0.0)]})
+        watched.at(10 * number)
+    table = DeltaTable(f"{watched.writer.root}/alerts")
     assert table.version() == 2, "15 rounds in 24 minutes: a place is kept every ten minutes"
     assert (table.transaction_version("alerts/c/round") or 0) >= 120
-    assert writer.transitions() == []
+    assert watched.writer.transitions() == []
 
 
 @pytest.mark.nightly
-def test_two_alerters_cannot_both_decide(made: tuple[Rule, ...], writer: Writer, clock: _Clock) -> None:
-    writer.write(0, {})
-    first, second = _alerter(writer, made, clock), _alerter(writer, made, clock)
-    first.poll()
+def test_two_alerters_cannot_both_decide(watched: Watched) -> None:
+    watched.round(0)
+    first, second = watched.alerter, watched.start()
     second.poll()
-    writer.write(1, {"drift": [_verdict("g", "drifted")]})
+    watched.writer.write(1, {"drift": [_verdict("g", "drifted")]})
     assert len(first.poll()) == 1
     assert second.poll() == second.poll() == []
-    assert [row["state"] for row in writer.transitions()] == ["firing"]
+    assert [row["state"] for row in watched.writer.transitions()] == ["firing"]
 
 
-class _Silent:
-    """A lake with some rounds, and an alerter that has waited long enough to report silence."""
-
-    def __init__(self, folder: Path, writer: Writer, *others: str) -> None:
-        self.writer, self.clock = writer, _Clock()
-        self.made = rules(folder, SILENCE, *others)
-        self.alerter = self.start()
-
-    def start(self) -> Alerter:
-        return _alerter(self.writer, self.made, self.clock, start_grace_ms=60_000)
-
-    def at(self, seconds: float) -> list[tuple[str, str]]:
-        self.clock.ms = START + seconds * 1000
-        return [(d.rule, d.state) for d in self.alerter.poll()]
+@pytest.fixture
+def silent(tmp_path: Path) -> Watched:
+    """An alerter that waits a minute after its start before it reports silence."""
+    return Watched(tmp_path, SILENCE, DRIFT, UNEVEN, start_grace_ms=60_000)
 
 
-def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(writer: Writer, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, writer)
+_FIRES, _ENDS = [("silence", None, "firing")], [("silence", None, "resolved")]
+
+
+def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(silent: Watched) -> None:
     for number in range(10):
         silent.writer.write(number, {})
         assert silent.at(number * 10 + 1) == []
     assert silent.at(121) == [], "the last round was read at 91 s"
-    assert silent.at(122) == [("silence", "firing")]
+    assert silent.at(122) == _FIRES
     assert silent.at(500) == []
     silent.writer.write(60, {})
-    assert silent.at(601) == [("silence", "resolved")]
+    assert silent.at(601) == _ENDS
     told = [(r["state"], r["round"], r["since"].timestamp() * 1000, r["late"]) for r in silent.writer.transitions()]
     assert told == [("firing", 9, time_of(9), False), ("resolved", 60, time_of(9), False)]
 
 
-def test_while_there_is_silence_all_other_alerts_stay_as_they_are(writer: Writer, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, writer, DRIFT, UNEVEN)
+def test_while_there_is_silence_all_other_alerts_stay_as_they_are_also_across_a_restart(silent: Watched) -> None:
     for number in range(9):
         silent.writer.write(number, {})
         silent.at(number * 10)
     silent.writer.write(9, {"drift": [_verdict("g", "drifted")], "group_health": [_even("g", 3.0)]})
-    assert silent.at(91) == [("drift", "firing"), ("uneven", "pending")]
-    assert silent.at(200) == [("silence", "firing")]
+    assert silent.at(91) == [("drift", "g", "firing"), ("uneven", "g", "pending")]
+    assert silent.at(200) == _FIRES
     assert [silent.at(second) for second in range(300, 3_600, 300)] == [[]] * 11
-    silent.alerter = silent.start()
+    silent.start()
     assert silent.at(4_000) == []
     silent.writer.write(401, {})
-    assert silent.at(4_011) == [("silence", "resolved")]
+    assert silent.at(4_011) == _ENDS
     silent.writer.write(402, {})
-    assert silent.at(4_021) == [("uneven", "firing")], "only rounds count towards for"
+    assert silent.at(4_021) == [("uneven", "g", "firing")], "only rounds count towards for"
 
 
-def test_an_alerter_that_has_just_started_does_not_cry_silence_over_yesterday(writer: Writer, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, writer)
+def test_an_alerter_that_has_just_started_does_not_cry_silence_over_yesterday(silent: Watched) -> None:
     silent.writer.write(0, {})
     silent.at(1)
-    silent.clock.ms = START + 86_400_000
-    silent.alerter = silent.start()
-    assert silent.at(86_400 + 89) == []
-    assert silent.at(86_400 + 91) == [("silence", "firing")]
+    silent.wall_ms += 86_400_000
+    silent.start()
+    assert silent.at(90) == []
+    assert silent.at(92) == _FIRES
 
 
-def test_a_silence_from_the_very_beginning_is_told_too(writer: Writer, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, writer)
+def test_a_silence_from_the_very_beginning_is_told_too(silent: Watched) -> None:
     assert silent.at(0) == []
     assert silent.at(79) == [], "60 s of grace, and 20 s of silence"
-    assert silent.at(81) == [("silence", "firing")]
+    assert silent.at(81) == _FIRES
     silent.writer.write(9, {})
-    assert silent.at(91) == [("silence", "resolved")]
+    assert silent.at(91) == _ENDS
 
 
-def test_a_firing_silence_outlives_the_alerter_and_is_not_told_twice(writer: Writer, tmp_path: Path) -> None:
-    silent = _Silent(tmp_path, writer)
-    silent.writer.write(0, {})
-    assert silent.at(1) == []
-    assert silent.at(100) == [("silence", "firing")]
-    silent.alerter = silent.start()
-    assert silent.at(101) == []
-    assert silent.at(400) == []
-    silent.writer.write(41, {})
-    assert silent.at(411) == [("silence", "resolved")]
-
-
-def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(
-    made: tuple[Rule, ...], writer: Writer, clock: _Clock
-) -> None:
-    target = Notebook()
-    writer.write(0, {"drift": [_verdict("g", "drifted")]})
-    with _alerter(writer, made, clock, target) as alerter:
-        alerter.poll()
-        _drain(alerter)
-    assert target.titles() == ["[firing] drift: g (critical)"]
+def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(watched: Watched) -> None:
+    with watched.alerter as alerter:
+        watched.round(0, drift=[_verdict("g", "drifted")])
+        until_idle(alerter)
+    assert watched.target.titles == ["[firing] drift: g (critical)"]
     # An hour without an alerter: g heals, h drifts and heals, i drifts and stays so.
-    writer.write(1, {"drift": [_verdict("g", "identical"), _verdict("h", "drifted")]})
-    writer.write(2, {"drift": [_verdict("h", "identical"), _verdict("i", "drifted")]})
-    writer.write(360, {})
-    clock.ms = time_of(360) + 500
-    target.messages.clear()
-    with _alerter(writer, made, clock, target) as alerter:
-        alerter.poll()
-        _drain(alerter)
-    assert sorted(target.titles()) == ["[firing] drift: i (critical)", "[resolved] drift: g (critical)"]
-    assert [(r["group_id"], r["state"], r["late"]) for r in writer.transitions()] == [
+    watched.writer.write(1, {"drift": [_verdict("g", "identical"), _verdict("h", "drifted")]})
+    watched.writer.write(2, {"drift": [_verdict("h", "identical"), _verdict("i", "drifted")]})
+    watched.writer.write(360, {})
+    watched.target.messages.clear()
+    with watched.start() as alerter:
+        watched.at(3_600)
+        until_idle(alerter)
+    assert sorted(watched.target.titles) == ["[firing] drift: i (critical)", "[resolved] drift: g (critical)"]
+    assert [(r["group_id"], r["state"], r["late"]) for r in watched.writer.transitions()] == [
         ("g", "firing", False),
         ("g", "resolved", True),
         ("h", "firing", True),
@@ -346,44 +230,33 @@ def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(
     ]
 
 
-def test_while_the_newest_round_is_old_nobody_knows_what_is_still_true(
-    made: tuple[Rule, ...], writer: Writer, clock: _Clock
-) -> None:
-    target = Notebook()
-    clock.ms = time_of(400)
-    with _alerter(writer, made, clock, target) as alerter:
-        writer.write(0, {"drift": [_verdict("g", "drifted"), _verdict("h", "drifted")]})
-        alerter.poll()
-        alerter.poll()
-        assert (target.titles(), alerter.idle) == ([], False), "the job is catching up: it may have healed since"
-        writer.write(200, {"drift": [_verdict("g", "identical")]})
-        alerter.poll()
-        writer.write(400, {})
-        alerter.poll()
-        _drain(alerter)
-    assert target.titles() == ["[firing] drift: h (critical)"]
-
-
-def _drain(alerter: Alerter) -> None:
-    while not alerter.idle:
-        alerter.wake.wait(10)
-        alerter.wake.clear()
-        alerter.poll()
+def test_while_the_newest_round_is_old_nobody_knows_what_is_still_true(watched: Watched) -> None:
+    watched.at(4_000)
+    with watched.alerter as alerter:
+        watched.writer.write(0, {"drift": [_verdict("g", "drifted"), _verdict("h", "drifted")]})
+        watched.after(0)
+        watched.after(0)
+        assert (watched.sent, alerter.idle) == ([], False), "the job is catching up: it may have healed since"
+        watched.writer.write(200, {"drift": [_verdict("g", "identical")]})
+        watched.after(0)
+        watched.writer.write(400, {})
+        watched.after(0)
+        until_idle(alerter)
+    assert watched.target.titles == ["[firing] drift: h (critical)"]
 
 
 def test_files_that_are_gone_before_they_were_read_cost_nothing_but_a_new_beginning(
-    made: tuple[Rule, ...], writer: Writer, clock: _Clock, caplog: pytest.LogCaptureFixture
+    watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    alerter = _alerter(writer, made, clock)
-    writer.write(0, {"drift": [_verdict("g", "drifted")]})
-    alerter.poll()
-    writer.write(1, {"drift": [_verdict("h", "drifted")]})
-    table = DeltaTable(f"{writer.root}/drift")
+    watched.round(0, drift=[_verdict("g", "drifted")])
+    watched.writer.write(1, {"drift": [_verdict("h", "drifted")]})
+    table = DeltaTable(f"{watched.writer.root}/drift")
     table.optimize.compact()
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    assert alerter.poll() == alerter.poll()[:0]
-    assert [(r["group_id"], r["state"]) for r in writer.transitions()] == [("g", "firing"), ("h", "firing")]
+    watched.after(10)
+    watched.after(0)
+    assert [(r["group_id"], r["state"]) for r in watched.writer.transitions()] == [("g", "firing"), ("h", "firing")]
     said = [record.getMessage() for record in caplog.records if "evaluated" in record.getMessage()]
     assert len(said) == 2
     assert said[0].startswith("the tables cannot be evaluated now, retrying in a moment: LakeUnreadableError")

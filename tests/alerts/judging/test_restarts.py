@@ -20,7 +20,7 @@ from streaming.alerts.judging.judge import Judge, Remembered
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.transitions import Transition
 from streaming.tables import LakeUnreadableError
-from tests.alerts.build import BEHIND, DRIFT, INTERVAL, SILENCE, UNEVEN, Watched, Writer, rules, time_of
+from tests.alerts.build import BEHIND, DRIFT, INTERVAL, SILENCE, Watched, Writer, held_rules, rules, time_of
 from tests.examples import examples
 
 _ENTITIES = [f'{{"group_id":"{name}"}}' for name in "gh"]
@@ -95,12 +95,8 @@ def _stored(active: dict[AlertKey, Active], transitions: Sequence[Transition]) -
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
-    folder: Path = tmp_path_factory.mktemp("rules")
-    found = []
-    for name, hold in {"at_once": "0 rounds", "rounds": "2 rounds", "long": "45s"}.items():
-        (rule,) = rules(folder, UNEVEN, hold=hold)
-        found.append(replace(rule, name=name))
-    return tuple(found)
+    folder = tmp_path_factory.mktemp("rules")
+    return tuple(held_rules(folder, at_once="0 rounds", rounds="2 rounds", long="45s").values())
 
 
 @settings(max_examples=examples(300), deadline=None)

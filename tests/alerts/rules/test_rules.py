@@ -37,17 +37,13 @@ def _file(folder: Path, **changes: str | None) -> Path:
 
 
 def test_a_rule_is_a_few_lines(tmp_path: Path) -> None:
-    (rule,) = load_rules(_file(tmp_path, **{"for": "90s", "labels": "{team: '{client_id}', tier: 1}", "value": "lag"}))
+    runbook = "https://wiki.example.org/lag?a=1"
+    more = {"for": "90s", "labels": "{team: '{client_id}', tier: 1}", "value": "lag", "runbook_url": runbook}
+    (rule,) = load_rules(_file(tmp_path, **more))
     assert (rule.name, rule.table.name, rule.hold_ms, rule.hold_rounds) == ("lag", "lag", 90_000, 0)
     assert rule.labels == (("team", "{client_id}"), ("tier", "1"))
     assert rule.columns == {"lag", "client_id"}
-    assert not rule.by_clock
-
-
-def test_a_rule_says_what_to_do(tmp_path: Path) -> None:
-    runbook = "https://wiki.example.org/lag?a=1"
-    (rule,) = load_rules(_file(tmp_path, runbook_url=runbook))
-    assert rule.runbook_url == runbook
+    assert (rule.by_clock, rule.runbook_url) == (False, runbook)
 
 
 @pytest.mark.parametrize(
