@@ -117,6 +117,12 @@ class Served:
         return float(found[0].rpartition(" ")[2])
 
 
+def add_other_cluster(lake: MadeLake, name: str) -> None:
+    """A round of now of another cluster."""
+    now = int(lake.end.timestamp() * 1000)
+    lake.add("rounds", {"cluster": name, "event_date": now // 86_400_000, "round": 1, "round_time": now})
+
+
 class Seen(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from streaming.tables import ALL_TABLES, DeltaLake, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
 from tests.examples import by_day
-from tests.serve.client import Served, pause
+from tests.serve.client import Served, add_other_cluster, pause
 
 WEEK = 7 * 86_400.0
 
@@ -52,11 +51,6 @@ def settled(served: Served, target: str, passing: str) -> tuple[int, dict[str, A
     while (answer := served.get(target)).json()["status"] == passing and time.monotonic() < until:
         pause()
     return answer.status, answer.json()
-
-
-def add_other_cluster(lake: MadeLake) -> None:
-    now = int(datetime.now(UTC).timestamp() * 1000)
-    lake.add("rounds", {"cluster": "gone", "event_date": now // 86_400_000, "round": 1, "round_time": now})
 
 
 def decide(lake: MadeLake, up_to: int) -> None:
@@ -193,7 +187,7 @@ def test_nobody_knows_whether_the_alerter_of_a_silent_cluster_lives(
 def test_a_cluster_that_is_gone_for_good_makes_nobody_unhealthy_after_days(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:
-    add_other_cluster(made)
+    add_other_cluster(made, "gone")
     decide(made, made.last)
     with followed(serve_over(Path(made.lake.root), made, forget_days=7, polled=False)) as served:
         served.quiet_s["gone"] = WEEK - 1

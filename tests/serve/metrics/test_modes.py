@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from math import isnan
+from math import nan
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as of_text
 
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
-from tests.serve.client import Served
+from tests.serve.client import Served, add_other_cluster
 
 _KLE = "cluster_name group topic partition member_host consumer_id client_id"
 
@@ -108,62 +108,70 @@ def test_a_mode_may_be_a_parameter(small: Served, mode: str) -> None:
     assert len(theirs[0]) > 10
 
 
-def test_kafka_lag_exporter(small: Served) -> None:
-    def value(line: str) -> float:
-        return small.metric(line, "/metrics/kafka-lag-exporter")
+_G = f'cluster_name="{CLUSTER}",group="g"'
+_OF_M1 = f'{_G},topic="t",partition="0",member_host="/10.0.0.1",consumer_id="m1",client_id="c1"'
+_OF_M2 = f'{_G},topic="t",partition="2",member_host="/10.0.0.2",consumer_id="m2",client_id="c2"'
+_END = f'cluster_name="{CLUSTER}",topic="t",partition="0"'
+_T = 'consumergroup="g",topic="t"'
+_INFO = 'protocol="range",protocol_type="consumer",state="Stable",coordinator_id=""'
+_TOPIC = 'group_id="g",topic_name="t"'
+_PARTITION = 'topic_name="t",partition_id="0"'
 
-    group = f'cluster_name="{CLUSTER}",group="g"'
-    owner = 'member_host="/10.0.0.1",consumer_id="m1",client_id="c1"'
-    partition = f'{{{group},topic="t",partition="0",{owner}}}'
-    assert value(f"kafka_consumergroup_group_lag{partition}") == 10
-    assert value(f"kafka_consumergroup_group_lag_seconds{partition}") == 30
-    assert value(f"kafka_consumergroup_group_offset{partition}") == 90
-    none = f'{{{group},topic="t",partition="2",member_host="/10.0.0.2",consumer_id="m2",client_id="c2"}}'
-    assert isnan(value(f"kafka_consumergroup_group_lag{none}"))
-    assert isnan(value(f"kafka_consumergroup_group_offset{none}"))
-    assert value(f"kafka_consumergroup_group_max_lag{{{group}}}") == 10
-    assert value(f"kafka_consumergroup_group_sum_lag{{{group}}}") == 10
-    assert value(f"kafka_consumergroup_group_max_lag_seconds{{{group}}}") == 30
-    # The newest round of any group tells the ends of a partition.
-    assert value(f'kafka_partition_latest_offset{{cluster_name="{CLUSTER}",topic="t",partition="0"}}') == 100
-    assert value(f'kafka_partition_earliest_offset{{cluster_name="{CLUSTER}",topic="t",partition="0"}}') == 5
-    assert value(f'kafka_consumergroup_poll_time_ms{{cluster_name="{CLUSTER}"}}') == 250
-    assert 'kafka_consumergroup_group_lag{cluster_name="demo",group="held"' not in small.get(
-        "/metrics/kafka-lag-exporter"
-    ).text.replace(CLUSTER, "demo")
+# Values of series in each mode, and how a series of the group without a known lag would begin there.
+VALUES: dict[str, tuple[dict[str, float], str]] = {
+    "kafka-lag-exporter": (
+        {
+            f"kafka_consumergroup_group_lag{{{_OF_M1}}}": 10,
+            f"kafka_consumergroup_group_lag_seconds{{{_OF_M1}}}": 30,
+            f"kafka_consumergroup_group_offset{{{_OF_M1}}}": 90,
+            f"kafka_consumergroup_group_lag{{{_OF_M2}}}": nan,
+            f"kafka_consumergroup_group_offset{{{_OF_M2}}}": nan,
+            f"kafka_consumergroup_group_max_lag{{{_G}}}": 10,
+            f"kafka_consumergroup_group_sum_lag{{{_G}}}": 10,
+            f"kafka_consumergroup_group_max_lag_seconds{{{_G}}}": 30,
+            # The newest round of any group tells the ends of a partition.
+            f"kafka_partition_latest_offset{{{_END}}}": 100,
+            f"kafka_partition_earliest_offset{{{_END}}}": 5,
+            f'kafka_consumergroup_poll_time_ms{{cluster_name="{CLUSTER}"}}': 250,
+        },
+        f'kafka_consumergroup_group_lag{{cluster_name="{CLUSTER}",group="held"',
+    ),
+    "kafka_exporter": (
+        {
+            f'kafka_consumergroup_lag{{{_T},partition="0"}}': 10,
+            f'kafka_consumergroup_lag{{{_T},partition="2"}}': -1,
+            f'kafka_consumergroup_current_offset{{{_T},partition="2"}}': -1,
+            f"kafka_consumergroup_lag_sum{{{_T}}}": 10,
+            f"kafka_consumergroup_current_offset_sum{{{_T}}}": 140,
+            'kafka_consumergroup_members{consumergroup="g"}': 3,
+            'kafka_topic_partition_current_offset{topic="t",partition="0"}': 100,
+        },
+        'kafka_consumergroup_lag{consumergroup="held"',
+    ),
+    "kminion": (
+        {
+            f'kminion_kafka_consumer_group_info{{group_id="g",{_INFO}}}': 1,
+            'kminion_kafka_consumer_group_members{group_id="g"}': 3,
+            'kminion_kafka_consumer_group_empty_members{group_id="g"}': 1,
+            f"kminion_kafka_consumer_group_topic_members{{{_TOPIC}}}": 2,
+            f"kminion_kafka_consumer_group_topic_assigned_partitions{{{_TOPIC}}}": 3,
+            f"kminion_kafka_consumer_group_topic_lag{{{_TOPIC}}}": 10,
+            f"kminion_kafka_consumer_group_topic_offset_sum{{{_TOPIC}}}": 140,
+            f'kminion_kafka_consumer_group_topic_partition_lag{{group_id="g",{_PARTITION}}}': 10,
+            f"kminion_kafka_topic_partition_high_water_mark{{{_PARTITION}}}": 100,
+            f"kminion_kafka_topic_partition_low_water_mark{{{_PARTITION}}}": 5,
+        },
+        'kminion_kafka_consumer_group_topic_partition_lag{group_id="held"',
+    ),
+}
 
 
-def test_kafka_exporter(small: Served) -> None:
-    def value(line: str) -> float:
-        return small.metric(line, "/metrics/kafka_exporter")
-
-    at = 'consumergroup="g",topic="t"'
-    assert value(f'kafka_consumergroup_lag{{{at},partition="0"}}') == 10
-    assert value(f'kafka_consumergroup_lag{{{at},partition="2"}}') == -1
-    assert value(f'kafka_consumergroup_current_offset{{{at},partition="2"}}') == -1
-    assert value(f"kafka_consumergroup_lag_sum{{{at}}}") == 10
-    assert value(f"kafka_consumergroup_current_offset_sum{{{at}}}") == 140
-    assert value('kafka_consumergroup_members{consumergroup="g"}') == 3
-    assert value('kafka_topic_partition_current_offset{topic="t",partition="0"}') == 100
-    assert 'kafka_consumergroup_lag{consumergroup="held"' not in small.get("/metrics/kafka_exporter").text
-
-
-def test_kminion(small: Served) -> None:
-    def value(line: str) -> float:
-        return small.metric(f"kminion_kafka_{line}", "/metrics/kminion")
-
-    info = 'protocol="range",protocol_type="consumer",state="Stable",coordinator_id=""'
-    assert value(f'consumer_group_info{{group_id="g",{info}}}') == 1
-    assert value('consumer_group_members{group_id="g"}') == 3
-    assert value('consumer_group_empty_members{group_id="g"}') == 1
-    at = '{group_id="g",topic_name="t"}'
-    assert value(f"consumer_group_topic_members{at}") == 2
-    assert value(f"consumer_group_topic_assigned_partitions{at}") == 3
-    assert value(f"consumer_group_topic_lag{at}") == 10
-    assert value(f"consumer_group_topic_offset_sum{at}") == 140
-    assert value('consumer_group_topic_partition_lag{group_id="g",topic_name="t",partition_id="0"}') == 10
-    assert value('topic_partition_high_water_mark{topic_name="t",partition_id="0"}') == 100
-    assert value('topic_partition_low_water_mark{topic_name="t",partition_id="0"}') == 5
+@pytest.mark.parametrize("mode", VALUES)
+def test_values_are_ours_and_of_a_lag_that_is_not_known_there_is_none(small: Served, mode: str) -> None:
+    values, of_held = VALUES[mode]
+    found = {line: small.metric(line, f"/metrics/{mode}") for line in values}
+    assert found == pytest.approx(values, nan_ok=True)
+    assert of_held not in small.get(f"/metrics/{mode}").text
 
 
 def test_a_topic_is_summed_and_counted_only_where_no_partition_can_be_missing(
@@ -227,8 +235,7 @@ def test_names_without_a_cluster_need_one_where_there_are_two(
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g")])
-    now = int(datetime.now(UTC).timestamp() * 1000)
-    lake.add("rounds", {"cluster": "other", "event_date": now // 86_400_000, "round": 1, "round_time": now})
+    add_other_cluster(lake, "other")
     served = serve_over(tmp_path, lake)
     assert served.get("/metrics/kminion").status == 400
     assert served.get("/metrics/kafka-lag-exporter").status == 200

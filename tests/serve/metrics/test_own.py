@@ -16,7 +16,6 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.parser import text_string_to_metric_families as of_text
 
 from streaming.config import load_settings
 from streaming.exceptions import SetupError
@@ -26,18 +25,30 @@ from streaming.serve.metrics.scrapes import Scrapes
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.examples import by_day
 from tests.loopback import Asked, Loopback
-from tests.serve.client import Served
+from tests.serve.client import Served, add_other_cluster
 
-LIVE = ("evenkeel_round_age_seconds", "evenkeel_batch_age_seconds")
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+# They go on between a push, or another scrape, and a scrape.
+AGES = {"evenkeel_round_age_seconds", "evenkeel_batch_age_seconds"}
 
 
-def series(families: Any) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    return {(s.name, frozenset(s.labels.items())): s.value for f in families for s in f.samples}
+def series(text: str) -> Series:
+    families = text_string_to_metric_families(text)
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+def scraped(served: Served) -> Series:
+    return series(served.get("/metrics").text)
+
+
+def without_ages(series: Series) -> Series:
+    return {key: value for key, value in series.items() if key[0] not in AGES}
 
 
 def test_lag_of_a_group_is_that_of_its_newest_row(served: Served) -> None:
     rows = served.model.lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": 0.5})
-    found = series(of_text(served.get("/metrics").text)).items()
+    found = scraped(served).items()
     for row in rows:
         if row["group_id"] in HOSTILE:
             continue
@@ -52,13 +63,12 @@ def test_gzip_holds_the_same_and_is_much_smaller(served: Served) -> None:
     plain, zipped = (served.get("/metrics", headers={"accept-encoding": how}) for how in ("gzip;q=0", "deflate, gzip"))
     assert "content-encoding" not in plain.headers
     assert zipped.headers["content-encoding"] == "gzip"
-    one, other = series(of_text(gzip.decompress(zipped.body).decode())), series(of_text(plain.text))
-    assert {k: v for k, v in one.items() if k[0] not in LIVE} == {k: v for k, v in other.items() if k[0] not in LIVE}
+    assert without_ages(series(gzip.decompress(zipped.body).decode())) == without_ages(series(plain.text))
     assert 5 * len(zipped.body) < len(plain.body)
 
 
 def test_hostile_names_are_labels_and_nothing_else(served: Served) -> None:
-    found = series(of_text(served.get("/metrics").text))
+    found = scraped(served)
     groups = {dict(labels)["group"] for name, labels in found if name == "evenkeel_group_members"}
     assert {name for name in HOSTILE if len(name) <= 256} <= groups
     long = [name for name in groups if name.startswith("javascript:")]
@@ -69,17 +79,15 @@ def test_hostile_names_are_labels_and_nothing_else(served: Served) -> None:
 def test_two_long_names_with_one_beginning_stay_apart(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g" * 400 + end) for end in "ab"])
     served = serve_over(tmp_path, lake)
-    found = series(of_text(served.get("/metrics").text))
+    found = scraped(served)
     assert len([1 for name, _ in found if name == "evenkeel_group_members"]) == 2
 
 
 def test_a_silent_cluster_serves_its_age_and_nothing_else(served: Served) -> None:
     served.quiet_s[CLUSTER] = 31.0
     try:
-        found = {
-            name for name, labels in series(of_text(served.get("/metrics").text)) if ("cluster", CLUSTER) in labels
-        }
-        assert found == {"evenkeel_round_age_seconds", "evenkeel_batch_age_seconds", "evenkeel_cluster_silent"}
+        found = {name for name, labels in scraped(served) if ("cluster", CLUSTER) in labels}
+        assert found == AGES | {"evenkeel_cluster_silent"}
         assert served.metric(f'evenkeel_cluster_silent{{cluster="{CLUSTER}"}}') == 1
         served.quiet_s[CLUSTER] = 29.0
         assert served.metric(f'evenkeel_cluster_silent{{cluster="{CLUSTER}"}}') == 0
@@ -104,12 +112,11 @@ def test_a_cluster_that_is_gone_for_good_is_forgotten_after_days_while_another_l
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g")])
-    now = int(datetime.now(UTC).timestamp() * 1000)
-    lake.add("rounds", {"cluster": "gone", "event_date": now // 86_400_000, "round": 1, "round_time": now})
+    add_other_cluster(lake, "gone")
     served = serve_over(tmp_path, lake, forget_days=7)
 
     def clusters() -> set[str]:
-        found = series(of_text(served.get("/metrics").text))
+        found = scraped(served)
         return {dict(labels)["cluster"] for name, labels in found if name == "evenkeel_cluster_silent"}
 
     week = 7 * 86_400.0
@@ -225,11 +232,6 @@ def test_deliveries_are_counted_by_their_newest_outcome(tmp_path: Path, serve_ov
 
 LABELS = {"environment": "prod", "region": 'e"u'}
 
-Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-# They go on between a push and a scrape.
-AGES = {"evenkeel_round_age_seconds", "evenkeel_batch_age_seconds"}
-
 
 class Receiver(Loopback):
     """An OTLP receiver on a port of its own.
@@ -280,18 +282,9 @@ def labelled(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[...,
     return serve_over(root, MadeLake(root, groups), partition_series=True, labels=LABELS)
 
 
-def scraped(served: Served) -> Series:
-    families = text_string_to_metric_families(served.get("/metrics").text)
-    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
-
-
 def push(served: Served, endpoint: str) -> Push:
     settings: dict[str, Any] = {"otlp_endpoint": endpoint, "labels": LABELS}
     return Push(served.scrapes, load_settings(serve=settings).serve)
-
-
-def without_ages(series: Series) -> Series:
-    return {key: value for key, value in series.items() if key[0] not in AGES}
 
 
 def test_a_receiver_gets_the_series_and_values_of_a_scrape_in_several_requests(
