@@ -94,11 +94,6 @@ def test_values_of_every_version_are_decoded_together(version: int, metadata: st
     assert bytes(found.topic_id[0]) == bytes(16)
 
 
-def test_a_topic_id_is_decoded_with_the_rest() -> None:
-    found = decoded([offset_value(4, 5, topic_id=TOPIC_ID), offset_value(4, 6)])
-    assert (found.decoded.tolist(), [bytes(row) for row in found.topic_id]) == ([True, True], [TOPIC_ID, bytes(16)])
-
-
 def test_metadata_whose_length_needs_a_second_byte_is_left_to_the_plain_decoder() -> None:
     # Version 4 writes the length and one more as a varint: 127 is the first length that needs two bytes. Without its
     # last byte such a value is as long as one with a length of a single byte would be.

@@ -172,6 +172,9 @@ def test_what_cannot_be_read_says_why() -> None:
     assert decode_modern(0, 0, key, b"\x00\x00") == Rejected(
         "value: topicPartitions needs 1 bytes at byte 2, but 0 are left"
     )
+    assert decode_modern(0, 0, OtherKey(18, "g", None), b"\x00\x00") == Rejected(
+        "value: no release has written type 18 (StreamsGroupPartitionMetadata), so no layout of it is known"
+    )
 
 
 def test_an_empty_regular_expression_is_none() -> None:

@@ -185,13 +185,6 @@ def test_members_keep_the_order_and_the_subscriptions_of_the_record() -> None:
     assert {member.undecodable for member in record.members} == {None}
 
 
-def test_a_newer_subscription_is_read_as_the_newest_known_and_zero_bytes_assign_nothing() -> None:
-    (member,) = golden_membership("GroupMetadata v3 newer subscription, zero-length assignment").members
-    assert (member.subscription_version, member.generation, member.rack) == (9, 12, "rack-1")
-    assert member.assigned == ()
-    assert member.undecodable is None
-
-
 def test_undecodable_parts_leave_the_record_standing_with_the_reason() -> None:
     first, second = golden_membership("GroupMetadata v3 undecodable parts").members
     assert first.topics is None
@@ -201,12 +194,6 @@ def test_undecodable_parts_leave_the_record_standing_with_the_reason() -> None:
         "assignment: version needs 2 bytes at byte 0, but 1 are left"
     )
     assert second.undecodable is not None
-
-
-def test_bytes_of_another_protocol_are_not_read_as_topics_and_partitions() -> None:
-    (member,) = golden_membership("GroupMetadata v3 not topic partitions").members
-    assert (member.topics, member.assigned) == (None, None)
-    assert (member.undecodable or "").startswith("worker state: configOffset needs 8 bytes")
 
 
 @pytest.mark.nightly

@@ -13,20 +13,15 @@ from streaming.records import (
     CommitWindow,
     CountedRecords,
     QuarantinedRecord,
-    UnreadableModern,
     merge_windows,
 )
 from tests.offsets_log.compacting import columns, compacted, counted, numbered
-from tests.offsets_log.one_by_one import Record
 from tests.offsets_log.written import (
-    group_epoch,
     group_key,
     group_value,
     member,
-    member_metadata,
     offset_key,
     offset_value,
-    other_key,
     subscription,
 )
 
@@ -59,22 +54,6 @@ def test_a_window_says_whether_its_last_commit_is_one_that_cannot_be_read(
             False,
             unreadable,
         )
-
-
-def test_what_is_not_watched_is_dropped_and_counted() -> None:
-    pairs = [
-        (offset_key("g", "t", 0), offset_value(3, 1)),
-        (offset_key("g", "hidden", 0), offset_value(3, 1)),
-        (offset_key("hidden", "t", 0), offset_value(3, 1)),
-        (group_key("hidden"), b"junk"),
-    ]
-    groups, unreadable, dropped = compacted(
-        numbered(pairs), watches=lambda name: name != "hidden", watches_topic=lambda name: name != "hidden"
-    )
-    assert list(groups) == ["g"]
-    assert len(groups["g"]) == 1
-    assert not unreadable
-    assert dropped == 3
 
 
 @pytest.mark.parametrize("value", [offset_value(3, 1), None])
@@ -126,7 +105,7 @@ def test_what_is_held_grows_with_each_member_and_each_topic_of_one() -> None:
     assert held(10, 9) - held(10, 0) >= 10 * 9 * 100
 
 
-def test_commits_under_legacy_keys_are_folded_together_with_all_others() -> None:
+def test_commits_under_legacy_keys_are_folded_in_one_part_with_all_others() -> None:
     legacy = offset_key("g", "t", 0, 0)
     values = [
         (legacy, offset_value(0, 7)),
@@ -138,18 +117,10 @@ def test_commits_under_legacy_keys_are_folded_together_with_all_others() -> None
         (offset_key("g", "u", 0, 0), offset_value(0, 5)),
         (COMMIT_KEY, offset_value(3, 4)),
     ]
-    records = numbered(values * 100, start=0)
-    together, alone = (Compactor(0, 1, (), lambda _: True, lambda _: True) for _ in range(2))
-    together.add_columns(columns(records))
-    for record in records:
-        alone.add(*record)
+    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+    compactor.add_columns(columns(numbered(values * 100, start=0)))
     # One part of windows, which has 2 KB, for all of them.
-    assert len(together._fold._parts) == 1
-    assert dict(together.groups()) == dict(alone.groups())
-    assert together.unreadable() == alone.unreadable()
-    ((other, window),) = dict(together.groups()).values()
-    assert (window.topic, window.commits, window.tombstones, window.offset) == ("t", 500, 100, 4)
-    assert (other.topic, other.commits, other.tombstones, other.offset) == ("u", 100, 0, 5)
+    assert len(compactor._fold._parts) == 1
 
 
 def test_windows_in_many_parts_are_merged_however_few_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,28 +132,6 @@ def test_windows_in_many_parts_are_merged_however_few_they_are(monkeypatch: pyte
         assert len(compactor._fold._parts) < 4
     ((window,),) = dict(compactor.groups()).values()
     assert (window.commits, window.first_offset, window.offset, window.step_back) == (30, 100, 71, 1)
-
-
-DAY = 86_400_000
-
-
-def test_a_value_of_another_type_that_breaks_its_layout_is_quarantined_and_a_newer_version_counted() -> None:
-    pairs = [
-        (other_key(5, "g", "m"), member_metadata(["t"])[:-1]),
-        (other_key(3, "g"), group_epoch(1) + b"\x00"),
-        (other_key(3, "g"), b"\x00\x01" + group_epoch(1)[2:]),
-        (other_key(18, "g"), b"\x00\x00"),
-    ]
-    groups, unreadable, _ = compacted(numbered(pairs))
-    # (Nothing that is said of a group depends on type 18.)
-    rows = [(item.record, item.key_type, item.part) for item in groups["g"] if isinstance(item, UnreadableModern)]
-    assert rows == [(100, 5, "m"), (101, 3, None), (102, 3, None)]
-    assert [item.reason for item in unreadable if isinstance(item, QuarantinedRecord)] == [
-        "value: tag 0 needs 1 bytes at byte 33, but 0 are left",
-        "value: 1 bytes follow the end of the value at byte 7",
-        "value: no release has written type 18 (StreamsGroupPartitionMetadata), so no layout of it is known",
-    ]
-    assert [item.kind for item in unreadable if isinstance(item, CountedRecords)] == ["3/1"]
 
 
 def test_a_group_on_a_foreign_partition_is_quarantined_with_both_partitions() -> None:
@@ -201,33 +150,6 @@ def test_a_cluster_of_redpanda_has_its_groups_on_other_partitions() -> None:
         codec = Compactor(found, 50, [], lambda _: True, lambda _: True, cluster_id=cluster_id)
         codec.add(100, 1_000, COMMIT_KEY, offset_value(3, 1))
         assert ([name for name, _ in codec.groups()], len(codec.unreadable())) == (["g"] * is_read, 1 - is_read)
-
-
-def test_a_newer_value_version_is_counted_by_boundary_with_its_first_record_as_sample() -> None:
-    newer = offset_value(3, 1)[2:]
-    records = [
-        Record(10, DAY - 1, COMMIT_KEY, b"\x00\x05" + newer),
-        Record(11, DAY, COMMIT_KEY, b"\x00\x05" + newer),
-        Record(12, DAY + 1, COMMIT_KEY, b"\x00\x05" + newer),
-        Record(13, DAY + 2, COMMIT_KEY, b"\x00\x05" + newer),
-    ]
-    groups, unreadable, _ = compacted(records, boundaries=[13])
-    windows = [item for item in groups["g"] if isinstance(item, CommitWindow)]
-    assert [(one.commits, one.tombstones, one.last_record, one.unreadable) for one in windows] == [
-        (0, 0, 12, True),
-        (0, 0, 13, True),
-    ]
-    found = [
-        (item.kind, item.records, item.sample.offset, item.last_offset)
-        for item in unreadable
-        if isinstance(item, CountedRecords)
-    ]
-    assert found == [("1/5", 3, 10, 12), ("1/5", 1, 13, 13)]
-
-
-def test_an_unknown_key_type_is_counted_even_without_a_value() -> None:
-    _, unreadable, _ = compacted(numbered([(b"\x00\x18", None), (b"\xff\xff", b"\x00\x00")]))
-    assert [item.kind for item in unreadable if isinstance(item, CountedRecords)] == ["24/None", "-1/0"]
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,16 @@ DAY = 86_400_000
 _keys = st.sampled_from(
     [offset_key(group, topic, p, t) for group in "gh" for topic in ("t", "ü") for p in (0, 1) for t in (1, 1, 0)]
     + [group_key("g"), group_key("h"), other_key(3, "g"), other_key(5, "g", "m"), other_key(16, "h", "a.*")]
-    + [other_key(17, "h"), b"\x00\x18\x00", b"\xff\xfe", b"\x00", None, offset_key("g", "t", 0) + b"\x00"]
-    + [offset_key("unwatched", "t", 0), offset_key("g", "unwatched", 0)]
+    + [
+        other_key(17, "h"),
+        other_key(18, "h"),
+        b"\x00\x18\x00",
+        b"\xff\xfe",
+        b"\x00",
+        None,
+        offset_key("g", "t", 0) + b"\x00",
+    ]
+    + [offset_key("unwatched", "t", 0), offset_key("g", "unwatched", 0), group_key("unwatched")]
     # As Redpanda has wrapped the keys of tombstones.
     + [len(key).to_bytes(4, "little") + key for key in (offset_key("g", "t", 0), group_key("g"))]
 )
