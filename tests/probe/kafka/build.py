@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from kafka.errors import TopicAuthorizationFailedError
+
 from streaming.config import Filters
 from streaming.events import GroupEvent
-from streaming.probe.deadline import Deadline
+from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.messages import ShareGroupDescribeRequest
 from streaming.probe.kafka.observe import round_events
-from streaming.probe.kafka.requests import Metadata, TopicMetadata
+from streaming.probe.kafka.requests import Metadata, OffsetKind, Refused, TopicMetadata
+from streaming.record_batches import FetchedBatch, OffsetRange, UnreadableTopicError
 from streaming.records import TopicObservation, TopicRetention, pack_offsets
 
 ALL = Filters()
@@ -101,3 +104,48 @@ class Answers:
 
     def offsets(self, *_: object) -> dict[tuple[str, int], int]:
         return {}
+
+
+class ReadTopic:
+    """A topic of one partition that a probe reads on from round to round; it is what requests and readers are called.
+
+    Attributes:
+        log: Key and value of each record.
+        topic: What brokers say of it.
+        raises: What its reader, or the question for it, fails with.
+        read_from: Where each reading began.
+        ends_at: The end that is to be asked for; any where it is None.
+    """
+
+    ends_at: OffsetKind | None = None
+
+    def __init__(self, log: Iterable[tuple[bytes, bytes]]) -> None:
+        self.log = [*log]
+        self.topic: TopicMetadata | Refused = TopicMetadata("id-1", (1,), ())
+        self.raises: Exception | None = None
+        self.read_from: list[int] = []
+
+    def metadata(self, topics: Iterable[str], _: Deadline) -> Any:
+        if isinstance(self.raises, RoundAbandonedError):
+            raise self.raises
+        return SimpleNamespace(topics=dict.fromkeys(topics, self.topic))
+
+    def offsets(self, kind: object, leaders: Mapping[tuple[str, int], int], _: Deadline) -> dict[tuple[str, int], int]:
+        assert self.ends_at in {None, kind}
+        return dict.fromkeys(leaders, len(self.log))
+
+    def read(self, ranges: Iterable[OffsetRange]) -> Iterator[tuple[OffsetRange, FetchedBatch]]:
+        if self.raises is not None:
+            raise self.raises
+        for where in ranges:
+            self.read_from.append(where.start)
+            for at in range(where.start, where.end):
+                key, value = self.log[at]
+                yield where, FetchedBatch(at, at, 0, [SimpleNamespace(offset=at, timestamp=0, key=key, value=value)])
+
+
+def unreadable() -> UnreadableTopicError:
+    """A reader's failure where the right to read is missing."""
+    error = UnreadableTopicError()
+    error.__cause__ = TopicAuthorizationFailedError()
+    return error

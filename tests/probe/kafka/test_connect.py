@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import TopicAuthorizationFailedError
 
 from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.connect_groups import ConfigTail, ConnectConfigs, ConnectGroups
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.requests import OffsetKind, Refused, TopicMetadata
-from streaming.record_batches import FetchedBatch, OffsetRange, UnreadableTopicError
 from streaming.records import Connector, SeenConnectors
 from tests.oracle.java_connect import RELEASES, Connect, Fields
+from tests.probe.kafka.build import ReadTopic, unreadable
 
 Topic = list[tuple[str, Fields | None]]
 
@@ -155,39 +153,24 @@ def test_what_a_topic_says_is_what_a_worker_reads_from_it(release: str, topics: 
     assert known > 2 * topics
 
 
-class World:
+def record(name: str) -> tuple[bytes, bytes]:
+    return f"connector-{name}".encode(), json.dumps(PROPERTIES).encode()
+
+
+class World(ReadTopic):
     """A cluster with a group of Connect workers, whose configuration topic has these records."""
 
+    ends_at = OffsetKind.STABLE  # workers read no open transaction
+
     def __init__(self) -> None:
-        self.log: list[tuple[str, object]] = [("connector-db", PROPERTIES)]
-        self.topic: TopicMetadata | Refused = TopicMetadata("id-1", (1,), ())
-        self.raises: Exception | None = None
-        self.read_from: list[int] = []
+        super().__init__([record("db")])
         self.asked = 0
         made: Any = self
         self.groups = ConnectGroups(made, made, {"workers": ConfigTail("configs", lambda: made)})
 
-    # What requests and readers of a round are called.
-
-    def metadata(self, topics: Iterable[str], _: Deadline) -> Any:
+    def metadata(self, topics: Iterable[str], deadline: Deadline) -> Any:
         self.asked += 1
-        if isinstance(self.raises, RoundAbandonedError):
-            raise self.raises
-        return SimpleNamespace(topics=dict.fromkeys(topics, self.topic))
-
-    def offsets(self, kind: object, leaders: Mapping[tuple[str, int], int], _: Deadline) -> dict[tuple[str, int], int]:
-        assert kind is OffsetKind.STABLE, "workers read no open transaction"
-        return dict.fromkeys(leaders, len(self.log))
-
-    def read(self, ranges: Iterable[OffsetRange]) -> Iterator[tuple[OffsetRange, FetchedBatch]]:
-        if self.raises is not None:
-            raise self.raises
-        for where in ranges:
-            self.read_from.append(where.start)
-            for at in range(where.start, where.end):
-                key, value = self.log[at]
-                record = SimpleNamespace(offset=at, timestamp=0, key=key.encode(), value=json.dumps(value).encode())
-                yield where, FetchedBatch(at, at, 0, [record])
+        return super().metadata(topics, deadline)
 
     def round(self, state: str = "Stable", protocol_type: str = "connect") -> SeenConnectors | None:
         listed = [
@@ -206,7 +189,7 @@ def names(seen: SeenConnectors | None) -> list[str] | None:
 def test_a_round_reads_on_where_the_one_before_has_ended() -> None:
     world = World()
     assert world.round() == SeenConnectors("configs", (Connector("db", 0, "STARTED"),))
-    world.log.append(("connector-files", PROPERTIES))
+    world.log.append(record("files"))
     assert names(world.round()) == ["db", "files"]
     assert names(world.round()) == ["db", "files"]
     assert world.read_from == [0, 1]
@@ -222,9 +205,9 @@ def test_without_workers_and_of_groups_that_are_none_nothing_is_asked() -> None:
 @pytest.mark.parametrize("how", ["cut back", "created again"])
 def test_a_topic_that_begins_again_is_read_from_its_beginning(how: str) -> None:
     world = World()
-    world.log.append(("connector-files", PROPERTIES))
+    world.log.append(record("files"))
     world.round()
-    world.log = [("connector-new", PROPERTIES)] * (1 if how == "cut back" else 3)
+    world.log = [record("new")] * (1 if how == "cut back" else 3)
     if how == "created again":
         world.topic = TopicMetadata("id-2", (1,), ())
     assert names(world.round()) == ["new"]
@@ -236,8 +219,7 @@ def test_a_right_that_is_missing_is_said_once_and_not_tried_again(how: str, capl
     if how == "no right to describe":
         world.topic = Refused.FORBIDDEN
     else:
-        world.raises = UnreadableTopicError()
-        world.raises.__cause__ = TopicAuthorizationFailedError()
+        world.raises = unreadable()
     assert [world.round() for _ in range(5)] == [None] * 5
     (said,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     right = "Describe" if how == "no right to describe" else "Read"

@@ -217,16 +217,24 @@ def test_transactions_back_to_back_are_no_hold() -> None:
     assert holds == (BlockedPartition(9, 9, 1),)
 
 
-def test_a_hold_ends_when_the_log_is_readable_to_its_end() -> None:
-    assert advance_holds((BlockedPartition(10, 100, 9),), (20,), (20,), 500) == (None,)
-
-
-def test_commits_between_the_two_questions_are_no_hold() -> None:
-    assert advance_holds((), (25,), (20,), 500) == (None,)
-
-
-def test_a_log_that_got_more_partitions_is_followed() -> None:
-    assert advance_holds((BlockedPartition(1, 5, 1),), (1, 7), (2, 7), 9) == (BlockedPartition(1, 5, 2), None)
+@pytest.mark.parametrize(
+    ("before", "stable", "end", "after"),
+    [
+        pytest.param((BlockedPartition(10, 100, 9),), (20,), (20,), (None,), id="it ends where all is readable"),
+        pytest.param((), (25,), (20,), (None,), id="commits between the two questions are none"),
+        pytest.param(
+            *((BlockedPartition(1, 5, 1),), (1, 7), (2, 7), (BlockedPartition(1, 5, 2), None)),
+            id="a log that got more partitions is followed",
+        ),
+    ],
+)
+def test_a_hold_is_what_two_rounds_show_of_a_partition(
+    before: tuple[BlockedPartition, ...],
+    stable: tuple[int, ...],
+    end: tuple[int, ...],
+    after: tuple[BlockedPartition | None, ...],
+) -> None:
+    assert advance_holds(before, stable, end, 500) == after
 
 
 def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head: MakeHead) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import TopicAuthorizationFailedError
 
 from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.look import ListedGroup
-from streaming.probe.kafka.requests import Refused, ShareOffset, ShareSettings, TopicMetadata
+from streaming.probe.kafka.requests import Refused, ShareOffset, ShareSettings
 from streaming.probe.kafka.share_groups import ShareGroups, StateTail
-from streaming.record_batches import FetchedBatch, OffsetRange, UnreadableTopicError
 from streaming.records import BROKERS, STATE_LOG, CountedRecords, QuarantinedRecord, SeenShares
 from streaming.share_state import TOPIC
+from tests.probe.kafka.build import ReadTopic, unreadable
 
 _DATA = Path(__file__).parents[2] / "share_state" / "data" / "broker_4.3.1.jsonl"
 REAL = [
@@ -30,40 +28,19 @@ ID = "2JghgT4TRIaxs2tQKpO2ww"
 TOLD = tuple(ShareOffset("t", ID, partition, 7 - 2 * partition, partition) for partition in (0, 1))
 
 
-class World:
+class World(ReadTopic):
     """A cluster with one partition of the state of share groups, and a coordinator."""
 
     def __init__(self) -> None:
-        self.log: list[tuple[bytes, bytes]] = [*REAL]
+        super().__init__(REAL)
         self.answers: Mapping[str, Sequence[ShareOffset]] | Exception = {"g": TOLD}
-        self.topic: TopicMetadata | Refused = TopicMetadata(None, (1,), ())
-        self.refuses = False
         self.asked: list[list[str]] = []
-        self.read_from: list[int] = []
-
-    # What requests and readers of a round are called.
-
-    def metadata(self, topics: Iterable[str], _: Deadline) -> Any:
-        return SimpleNamespace(topics=dict.fromkeys(topics, self.topic))
-
-    def offsets(self, _kind: object, leaders: Mapping[tuple[str, int], int], _: Deadline) -> dict[tuple[str, int], int]:
-        return dict.fromkeys(leaders, len(self.log))
 
     def share_offsets(self, nodes: Mapping[str, int], _: Deadline) -> Mapping[str, Sequence[ShareOffset]]:
         self.asked.append(sorted(nodes))
         if isinstance(self.answers, Exception):
             raise self.answers
         return {group: answer for group, answer in self.answers.items() if group in nodes}
-
-    def read(self, ranges: Iterable[OffsetRange]) -> Iterator[tuple[OffsetRange, FetchedBatch]]:
-        if self.refuses:
-            raise UnreadableTopicError from TopicAuthorizationFailedError()
-        for where in ranges:
-            self.read_from.append(where.start)
-            for at in range(where.start, where.end):
-                key, value = self.log[at]
-                record = SimpleNamespace(offset=at, timestamp=0, key=key, value=value)
-                yield where, FetchedBatch(at, at, 0, [record])
 
 
 class Probe:
@@ -130,7 +107,8 @@ def test_where_the_topic_may_not_be_read_coordinators_are_asked_in_each_round(ho
     world = World()
     if how == "no right to describe":
         world.topic = Refused.FORBIDDEN
-    world.refuses = how == "no right to read"
+    if how == "no right to read":
+        world.raises = unreadable()
     probe = Probe(world, reads=how != "the log is not read")
     for _ in range(2):
         seen = probe.observe()

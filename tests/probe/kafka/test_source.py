@@ -105,40 +105,39 @@ def readable(monkeypatch: pytest.MonkeyPatch, brokers: Brokers, again_s: float =
     return is_readable(brokers, settings(), Deadline.after(60))
 
 
-@pytest.mark.parametrize("unknown", [1, 2, 3, 4])
-def test_a_log_that_a_starting_broker_does_not_know_yet_is_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch, unknown: int
+@pytest.mark.parametrize(
+    ("errors", "groups", "expected", "asked"),
+    [
+        *(
+            pytest.param([UNKNOWN] * unknown + [0], 1, True, None, id=f"a starting broker knows it after {unknown}")
+            for unknown in (1, 2, 3, 4)
+        ),
+        # Twice each time: for the rights, and for the brokers.
+        pytest.param([UNKNOWN], 1, False, 6, id="one that stays missing beside groups is hidden"),
+        pytest.param([FORBIDDEN], 1, False, 1, id="a denial counts at once"),
+        pytest.param([UNKNOWN], 0, None, 2, id="without groups one that is missing is not waited for"),
+    ],
+)
+def test_a_log_is_readable_as_far_as_the_brokers_answers_decide_it(
+    monkeypatch: pytest.MonkeyPatch, errors: list[int], groups: int, expected: bool | None, asked: int | None
 ) -> None:
-    assert readable(monkeypatch, Brokers([UNKNOWN] * unknown + [0])) is True
+    brokers = Brokers(errors, groups)
+    assert readable(monkeypatch, brokers) is expected
+    assert asked in {None, brokers.asked}
 
 
-def test_a_log_that_stays_missing_beside_groups_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    brokers = Brokers([UNKNOWN])
-    assert readable(monkeypatch, brokers) is False
-    # Twice each time: for the rights, and for the brokers.
-    assert brokers.asked == 6
-
-
-def test_brokers_that_do_not_agree_on_whether_there_is_a_log_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RoundAbandonedError, match="do not agree on whether there is a topic __consumer_offsets"):
-        readable(monkeypatch, Brokers([UNKNOWN, UNKNOWN, UNKNOWN, 0, UNKNOWN]))
-
-
-def test_a_log_without_a_leader_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RoundAbandonedError, match="LeaderNotAvailableError"):
-        readable(monkeypatch, Brokers([NO_LEADER]))
-
-
-def test_a_denial_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    brokers = Brokers([FORBIDDEN])
-    assert readable(monkeypatch, brokers) is False
-    assert brokers.asked == 1
-
-
-def test_without_groups_a_log_that_is_missing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    brokers = Brokers([UNKNOWN], groups=0)
-    assert readable(monkeypatch, brokers) is None
-    assert brokers.asked == 2
+@pytest.mark.parametrize(
+    ("errors", "why"),
+    [
+        ([UNKNOWN, UNKNOWN, UNKNOWN, 0, UNKNOWN], "do not agree on whether there is a topic __consumer_offsets"),
+        ([NO_LEADER], "LeaderNotAvailableError"),
+    ],
+)
+def test_brokers_that_do_not_agree_and_a_log_without_a_leader_decide_nothing(
+    monkeypatch: pytest.MonkeyPatch, errors: list[int], why: str
+) -> None:
+    with pytest.raises(RoundAbandonedError, match=why):
+        readable(monkeypatch, Brokers(errors))
 
 
 def test_a_stop_ends_the_wait_for_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
