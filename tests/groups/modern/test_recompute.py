@@ -80,33 +80,32 @@ def both(name: str, orders: tuple[int, ...], bills: tuple[int, ...]) -> Written:
     return other_key(7, GROUP, name), target_assignment({TOPIC: orders, OTHER: bills})
 
 
-def test_the_least_moves_are_those_of_the_members_that_are_there_now() -> None:
-    row = last_churn(*FIRST, *SECOND_MEMBER, named=False)
-    assert (row.partitions_moved, row.partitions_moved_optimal) == (2, 2)
+# Before: a 0 1, b 2 3.
+THIRD = [metadata("c"), epoch(3), target("a", 2), target("b", 0, 3), target("c", 1), stands(3)]
+LEAVES = [*gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3)]
 
 
-def test_moves_beyond_the_least_are_what_stickiness_would_have_saved() -> None:
-    # a had 0 to 3. a and b also swap kept partitions: of the two that a could keep, one need not have moved.
-    third = [metadata("c"), epoch(3), target("a", 2), target("b", 0, 3), target("c", 1), stands(3)]
-    row = last_churn(*FIRST, *SECOND_MEMBER, *third, named=False)
-    # Before: a 0 1, b 2 3. Moving one to c is enough; 0, 1 and 2 moved.
-    assert (row.partitions_moved, row.partitions_moved_optimal) == (3, 1)
-
-
-def test_a_member_that_left_gives_all_it_had_and_no_less_can_move() -> None:
-    row = last_churn(*FIRST, *SECOND_MEMBER, *gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3), named=False)
-    assert (row.left, row.partitions_moved, row.partitions_moved_optimal) == (("b",), 2, 2)
+@pytest.mark.parametrize(
+    ("log", "moved", "least"),
+    [
+        pytest.param([], 2, 2, id="the members that are there now"),
+        # Moving one to c is enough; 0, 1 and 2 moved.
+        pytest.param(THIRD, 3, 1, id="moves beyond the least are what stickiness would have saved"),
+        pytest.param(LEAVES, 2, 2, id="a member that left gives all it had and no less can move"),
+    ],
+)
+def test_the_least_moves_are_those_that_evenness_needs(log: list[Written], moved: int, least: int) -> None:
+    row = last_churn(*FIRST, *SECOND_MEMBER, *log, named=False)
+    assert (row.partitions_moved, row.partitions_moved_optimal) == (moved, least)
 
 
 def test_with_different_subscriptions_the_least_needs_the_names_of_topics() -> None:
     log = [asking("a", "bills", "orders"), epoch(1), both("a", (0, 1, 2, 3), (0, 1)), stands(1)]
     log += [asking("b", "bills"), epoch(2), both("b", (), (0, 1)), target("a", 0, 1, 2, 3), stands(2)]
     # b may only have bills: its two move, and a is left with four. Nothing more even is possible.
-    assert (last_churn(*log).partitions_moved, last_churn(*log).partitions_moved_optimal) == (2, 2)
-    assert (last_churn(*log, named=False).partitions_moved, last_churn(*log, named=False).partitions_moved_optimal) == (
-        2,
-        None,
-    )
+    for named, least in ((True, 2), (False, None)):
+        row = last_churn(*log, named=named)
+        assert (row.partitions_moved, row.partitions_moved_optimal) == (2, least)
 
 
 @pytest.mark.parametrize(

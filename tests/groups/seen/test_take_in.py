@@ -137,37 +137,35 @@ def test_a_decision_s_earliest_time_is_not_after_its_own_where_the_clock_went_ba
     assert life.state.classic.current.earliest == START + 9_800
 
 
+A, B = even("x", 2, "a", "b")
+WRONG = msgspec.structs.replace(A, assigned=B.assigned), msgspec.structs.replace(B, assigned=A.assigned)
+
+
 def test_a_wrong_assignment_is_drift_where_no_order_of_members_matters() -> None:
-    a, b = even("x", 2, "a", "b")
-    wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
-    life = two_looks(classic(a), classic(*wrong), configured=declared("java"))
+    life = two_looks(classic(A), classic(*WRONG), configured=declared("java"))
     assert life.rows.drift[-1].verdict == "drifted"
     met = Life(configured=declared("java"))
-    met.take(make_look(3, X, classic=classic(*wrong)))
+    met.take(make_look(3, X, classic=classic(*WRONG)))
     assert met.rows.drift[-1].verdict == "unverified"
     assert "met with this assignment" in (met.rows.drift[-1].reason or "")
 
 
 def test_a_wrong_assignment_is_unverified_where_the_order_of_members_may_matter() -> None:
-    a, b = even("x", 2, "a", "b")
-    wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
     life = two_looks(
-        classic(a, protocol="sticky"), classic(*wrong, protocol="sticky"), configured=declared("java:3.7.1")
+        classic(A, protocol="sticky"), classic(*WRONG, protocol="sticky"), configured=declared("java:3.7.1")
     )
     verdict = life.rows.drift[-1]
     assert verdict.verdict == "unverified"
     assert (verdict.reason or "").startswith("no candidate fits in the orders of members that were tried")
-    static = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in (a, *wrong)]
+    static = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in (A, *WRONG)]
     returns = two_looks(classic(static[0]), classic(*static[1:]), configured=declared("java"))
     assert "static member's return" in (returns.rows.drift[-1].reason or "")
 
 
 def test_a_wrong_assignment_by_range_is_unverified_where_static_and_dynamic_members_are_mixed() -> None:
     # Kafka-python does not sort them then. A broken invariant would be drift: here each partition has one owner.
-    a, b = even("x", 2, "a", "b")
-    wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
-    mixed = msgspec.structs.replace(wrong[0], group_instance_id="i-a"), wrong[1]
-    first = msgspec.structs.replace(a, group_instance_id="i-a")
+    mixed = msgspec.structs.replace(WRONG[0], group_instance_id="i-a"), WRONG[1]
+    first = msgspec.structs.replace(A, group_instance_id="i-a")
     verdict = two_looks(classic(first), classic(*mixed), configured=declared("kafka-python:1.0")).rows.drift[-1]
     assert (verdict.decision, verdict.verdict) == (3, "unverified")
     assert (verdict.reason or "").startswith("no candidate fits in the orders of members that were tried")
