@@ -90,12 +90,6 @@ def test_whatever_a_strategy_does_wrong_is_a_reason(attribute: str, reason: str)
     assert told.value.reason.encode()
 
 
-def test_the_group_is_not_changed_by_a_strategy() -> None:
-    with pytest.raises(CannotTell):
-        assign(custom("meddles").strategy(), GROUP)
-    assert GROUP.partitions_per_topic == {"t": 3}
-
-
 def test_the_racks_are_shown_to_a_strategy() -> None:
     racks = {"t": [["east"], ["west"], ["east", "west"]]}
 

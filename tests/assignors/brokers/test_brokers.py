@@ -30,11 +30,52 @@ from tests.assignors.brokers.small_groups import T, U, assigned, group, topic_id
 from tests.assignors.random_server_groups import random_server_group
 from tests.examples import examples
 
+# Release, members, partition counts, and what the real class of that release gives.
+UNIFORM: dict[str, tuple[str | None, dict[str, Any], dict[str, int], dict[str, Any]]] = {
+    # t, dealt first, leaves b with one more than a; then u-0 goes from a to c, and b has two more.
+    "a topic is balanced again after a later one has changed the members": (
+        None,
+        {"a": ("t u", {U: (0,)}), "b": "t u", "c": "u"},
+        {"t": 4, "u": 1},
+        {"a": {T: [2, 3]}, "b": {T: [0, 1]}, "c": {U: [0]}},
+    ),
+    "before 4.0 a topic's only partition goes to a member that can have no other": (
+        "3.9.1",
+        {"a": ("t u", {T: (0,), U: (0,)}), "b": "u"},
+        {"t": 1, "u": 1},
+        {"a": {T: [0]}, "b": {U: [0]}},
+    ),
+    "before 4.0 a partition that two members have is not taken from one for the other": (
+        "3.9.1",
+        {"a": "u", "b": ("u", {U: (0, 2)}), "c": ("t u", {U: (1, 2)})},
+        {"t": 2, "u": 3},
+        {"a": {U: [0, 1]}, "b": {U: [2]}, "c": {T: [0, 1], U: [2]}},
+    ),
+    "nor one that four have": (
+        "3.9.1",
+        {
+            "a": ("t u", {T: (0, 1, 2), U: (0,)}),
+            "b": ("u", {U: (0,)}),
+            "c": ("u", {U: (0,)}),
+            "d": ("t u", {U: (0,)}),
+        },
+        {"t": 4, "u": 2},
+        {"a": {T: [1, 2], U: [0]}, "b": {U: [0, 1]}, "c": {U: [0]}, "d": {T: [0, 3], U: [0]}},
+    ),
+    # a and b count one and five at first: t-0 and t-1 move.
+    "before 4.0 it goes on while a member has two more where another had one of its partitions": (
+        "3.9.1",
+        {"a": ("t", {T: (2,)}), "b": ("t", {T: (0, 1, 2, 3, 4)}), "c": ""},
+        {"t": 5},
+        {"a": {T: [0, 1, 2]}, "b": {T: [2, 3, 4]}, "c": {}},
+    ),
+}
 
-def test_a_topic_is_balanced_again_after_a_later_one_has_changed_the_members() -> None:
-    # t, dealt first, leaves b with one more than a; then u-0 goes from a to c, and b has two more. (As the real class.)
-    members = {"a": ("t u", {U: (0,)}), "b": "t u", "c": "u"}
-    assert assigned("server-uniform", group(members, t=4, u=1)) == {"a": {T: [2, 3]}, "b": {T: [0, 1]}, "c": {U: [0]}}
+
+@pytest.mark.parametrize("case", UNIFORM)
+def test_uniform_gives_what_the_class_of_its_release_gives(case: str) -> None:
+    release, members, counts, expected = UNIFORM[case]
+    assert assigned("server-uniform", group(members, **counts), release) == expected
 
 
 def test_a_subscribed_name_without_a_topic_makes_subscriptions_different_and_nothing_else() -> None:
@@ -69,37 +110,6 @@ def test_previous_owners_that_contradict_each_other_can_make_the_assignor_throw(
         assign_on_server("server-uniform", different, "4.0.1")
     with pytest.raises(LeaderWouldFail, match="NoSuchElement"):
         assign_on_server("server-range", group({}, t=2), "3.8.1")
-
-
-def test_uniform_before_4_0_gives_a_topic_s_only_partition_to_a_member_that_can_have_no_other() -> None:
-    # As the real class of 3.9.1.
-    members = {"a": ("t u", {T: (0,), U: (0,)}), "b": "u"}
-    assert assigned("server-uniform", group(members, t=1, u=1), "3.9.1") == {"a": {T: [0]}, "b": {U: [0]}}
-
-
-def test_uniform_before_4_0_does_not_take_a_partition_that_two_members_have_from_one_for_the_other() -> None:
-    # As the real class of 3.9.1: u-2 stays with b and c.
-    members = {"a": "u", "b": ("u", {U: (0, 2)}), "c": ("t u", {U: (1, 2)})}
-    assert assigned("server-uniform", group(members, t=2, u=3), "3.9.1") == {
-        "a": {U: [0, 1]},
-        "b": {U: [2]},
-        "c": {T: [0, 1], U: [2]},
-    }
-    # u-0 stays with all four.
-    members = {"a": ("t u", {T: (0, 1, 2), U: (0,)}), "b": ("u", {U: (0,)}), "c": ("u", {U: (0,)})}
-    assert assigned("server-uniform", group({**members, "d": ("t u", {U: (0,)})}, t=4, u=2), "3.9.1") == {
-        "a": {T: [1, 2], U: [0]},
-        "b": {U: [0, 1]},
-        "c": {U: [0]},
-        "d": {T: [0, 3], U: [0]},
-    }
-
-
-def test_uniform_before_4_0_goes_on_while_a_member_has_two_more_where_another_had_one_of_its_partitions() -> None:
-    # a and b count one and five at first: t-0 and t-1 move. (As the real class of 3.9.1.)
-    members = {"a": ("t", {T: (2,)}), "b": ("t", {T: (0, 1, 2, 3, 4)}), "c": ""}
-    result = assigned("server-uniform", group(members, t=5), "3.9.1")
-    assert result == {"a": {T: [0, 1, 2]}, "b": {T: [2, 3, 4]}, "c": {}}
 
 
 @pytest.mark.parametrize(("ninth", "told"), [(48, False), (49, True)])

@@ -13,6 +13,7 @@ from assignors import (
     Subscription,
     assign,
     declared_leaders,
+    parse_library,
     possible_leaders,
     strategy_named,
     topics_without_metadata,
@@ -51,20 +52,16 @@ def test_an_unregistered_strategy_has_no_candidates() -> None:
     assert (found.likely, found.others) == ((), ())
 
 
-def test_a_declared_library_without_a_release_has_all_its_behaviours() -> None:
-    assert [str(found) for found in declared_leaders("range", [Library("java")])] == [
-        "java:0.9",
-        "java:2.4",
-        "java:3.5",
-    ]
-
-
-def test_a_declared_release_has_one_behaviour() -> None:
-    assert [str(found) for found in declared_leaders("range", [Library("java", (3, 7, 1))])] == ["java:3.7.1"]
-
-
-def test_a_declared_library_that_cannot_be_computed_stays_a_candidate() -> None:
-    assert declared_leaders("sticky", [Library("sarama")]) == (Library("sarama"),)
+@pytest.mark.parametrize(
+    ("strategy", "library", "candidates"),
+    [
+        pytest.param("range", "java", "java:0.9 java:2.4 java:3.5", id="without a release it has all its behaviours"),
+        pytest.param("range", "java:3.7.1", "java:3.7.1", id="a release has one"),
+        pytest.param("sticky", "sarama", "sarama", id="one that cannot be computed stays a candidate"),
+    ],
+)
+def test_a_declared_library_is_tried_with_its_behaviours(strategy: str, library: str, candidates: str) -> None:
+    assert list(map(str, declared_leaders(strategy, [parse_library(library)]))) == candidates.split()
 
 
 def test_a_client_id_excludes_no_candidate() -> None:

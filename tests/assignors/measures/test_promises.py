@@ -31,42 +31,48 @@ def members(*ids: str, topics: Sequence[str] = ("t", "u")) -> tuple[Subscription
     return tuple(Subscription(member_id, tuple(topics)) for member_id in ids)
 
 
-def test_range_is_broken_topic_by_topic_with_the_partitions_that_are_too_many() -> None:
-    piled = {"a": {"t": range(6), "u": (1,)}, "b": {"u": (0,)}, "c": {"t": (6,)}}
+PILED: Assignment = {"a": {"t": (0, 1), "u": (0, 1)}, "b": {"t": (2,)}}
+OF_TWO: Assignment = {"a": {"t": (0,), "u": (0,)}, "b": {}}
 
-    assert broken_promises("range", members("a", "b", "c"), piled) == (
-        BrokenPromise(
-            "t",
-            fewest=0,
-            most=6,
-            least_loaded=("b",),
-            most_loaded=("a",),
-            surplus=(("t", 1), ("t", 2), ("t", 3), ("t", 4), ("t", 5)),
-        ),
-    )
+# Strategy, members, what they have, and what of the promise is broken.
+PROMISES: dict[str, tuple[str, str, Assignment, list[BrokenPromise]]] = {
+    "range is broken topic by topic with the partitions that are too many": (
+        "range",
+        "abc",
+        {"a": {"t": range(6), "u": (1,)}, "b": {"u": (0,)}, "c": {"t": (6,)}},
+        [
+            BrokenPromise(
+                "t",
+                fewest=0,
+                most=6,
+                least_loaded=("b",),
+                most_loaded=("a",),
+                surplus=(("t", 1), ("t", 2), ("t", 3), ("t", 4), ("t", 5)),
+            )
+        ],
+    ),
+    "range may give one member more of every topic": ("range", "ab", OF_TWO, []),
+    "roundrobin is broken in total": (
+        "roundrobin",
+        "ab",
+        PILED,
+        [BrokenPromise(None, 1, 4, least_loaded=("b",), most_loaded=("a",), surplus=(("u", 0), ("u", 1)))],
+    ),
+    "roundrobin may differ by two": ("roundrobin", "ab", {**PILED, "b": {"t": (2,), "u": (2,)}}, []),
+    "roundrobin that begins anew with each topic keeps its promise": ("roundrobin", "ab", OF_TWO, []),
+    "sticky is broken in total even if each topic is even": (
+        "sticky",
+        "ab",
+        OF_TWO,
+        [BrokenPromise(None, 0, 2, least_loaded=("b",), most_loaded=("a",), surplus=(("u", 0),))],
+    ),
+}
 
 
-def test_range_may_give_one_member_more_of_every_topic() -> None:
-    assert broken_promises("range", members("a", "b"), {"a": {"t": (0,), "u": (0,)}, "b": {}}) == ()
-
-
-def test_roundrobin_is_broken_in_total() -> None:
-    piled = {"a": {"t": (0, 1), "u": (0, 1)}, "b": {"t": (2,)}}
-
-    assert broken_promises("roundrobin", members("a", "b"), {**piled, "b": {"t": (2,), "u": (2,)}}) == ()
-    assert broken_promises("roundrobin", members("a", "b"), piled) == (
-        BrokenPromise(None, 1, 4, least_loaded=("b",), most_loaded=("a",), surplus=(("u", 0), ("u", 1))),
-    )
-
-
-def test_roundrobin_that_begins_anew_with_each_topic_keeps_its_promise() -> None:
-    assert broken_promises("roundrobin", members("a", "b"), {"a": {"t": (0,), "u": (0,)}}) == ()
-
-
-def test_sticky_is_broken_in_total_even_if_each_topic_is_even() -> None:
-    assert broken_promises("sticky", members("a", "b"), {"a": {"t": (0,), "u": (0,)}}) == (
-        BrokenPromise(None, 0, 2, least_loaded=("b",), most_loaded=("a",), surplus=(("u", 0),)),
-    )
+@pytest.mark.parametrize("case", PROMISES)
+def test_what_of_a_strategy_s_promise_is_broken_is_named(case: str) -> None:
+    strategy, ids, given, broken = PROMISES[case]
+    assert broken_promises(strategy, members(*ids), given) == tuple(broken)
 
 
 @pytest.mark.parametrize(
