@@ -77,7 +77,7 @@ class Followed:
 
     def restart(self) -> None:
         """Go on with another probe, which knows what the topics of the one before say."""
-        self.probe.close()
+        self.probe.__exit__(None, None, None)
         self.probe = Probe(self._settings)
 
     def round(self) -> None:
@@ -86,11 +86,9 @@ class Followed:
         There is no round where the members that are starting will be the broker's first group ever: Kafka creates the
         offsets log for that, and a moment passes before all of its partitions have a leader.
         """
-        try:
-            self.probe.round()
-        except RoundAbandonedError:
-            if self._at != INITIAL:
-                raise
+        if self._at != INITIAL:
+            until(self._closes_a_round)
+        elif not self._closes_a_round():
             return
         while (end := self._planner.latest(self._at, 1)) != self._at:
             payloads = defaultdict(list)
@@ -102,6 +100,14 @@ class Followed:
                 for table in Rows.__struct_fields__:
                     getattr(self.rows[key], table).extend(getattr(rows, table))
             self._at = end
+
+    def _closes_a_round(self) -> bool:
+        """Whether a round closes; a probe tries again, too, while a coordinator loads or the machine is busy."""
+        try:
+            self.probe.round()
+        except RoundAbandonedError:
+            return False
+        return True
 
     def round_until(self, done: Callable[[], object]) -> None:
         """Make a round, and more until the condition holds."""
