@@ -22,8 +22,8 @@ from streaming.process import GuardedProcess
 from streaming.tables import LakeReader
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.made_groups import commit_key
 from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, free_port, up, up_settings
+from tests.offsets_log.written import offset_key
 
 __all__ = ["beside_kminion"]
 
@@ -67,7 +67,7 @@ def _commit_all(bootstrap: str, offset: int) -> None:
         group, topic = f"service-{number}", f"orders-{number % _SIZE.topics}"
         home = partition_for(group, _LOG_PARTITIONS)
         for partition in range(_SIZE.partitions):
-            producer.produce("__consumer_offsets", value, commit_key(group, topic, partition), partition=home)
+            producer.produce("__consumer_offsets", value, offset_key(group, topic, partition), partition=home)
     producer.flush(_LONGEST_S)
 
 

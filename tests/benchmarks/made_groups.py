@@ -9,7 +9,6 @@ requests to the brokers, whose answers are known here.
 from __future__ import annotations
 
 import hashlib
-import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -32,25 +31,12 @@ from streaming.probe.kafka.observe import round_events
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
 from streaming.records import RoundClosed, TopicObservation, pack_offsets
-
-_TOPIC_ID_TAG = b"\x01\x00\x10"
-_SESSION_TIMEOUT_MS = 45_000
-_REBALANCE_TIMEOUT_MS = 300_000
-
-
-def commit_key(group: str, topic: str, partition: int) -> bytes:
-    """Key of an offset commit (type 1)."""
-    return struct.pack(">h", 1) + _string(group) + _string(topic) + struct.pack(">i", partition)
+from tests.offsets_log import written
 
 
 def commit_value(offset: int, time: int, topic_id: bytes) -> bytes:
     """Value of an offset commit without metadata; time in ms, 16 bytes of topic id."""
-    return struct.pack(">hqiBq", 4, offset, 0, 1, time) + _TOPIC_ID_TAG + topic_id
-
-
-def group_key(group: str) -> bytes:
-    """Key of group metadata (type 2)."""
-    return struct.pack(">h", 2) + _string(group)
+    return written.offset_value(4, offset, leader_epoch=0, commit_timestamp=time, topic_id=topic_id)
 
 
 def group_value(
@@ -69,30 +55,19 @@ def group_value(
         topics: Subscription of every member.
         assigned: Partitions by topic, by member id; members in record order.
     """
-    subscription = struct.pack(">hi", 1, len(topics)) + b"".join(map(_string, topics)) + struct.pack(">ii", -1, 0)
-    value = struct.pack(">h", 3) + _string("consumer") + struct.pack(">i", generation) + _string(strategy)
-    value += _string(next(iter(assigned))) + struct.pack(">qi", time, len(assigned))
-    for member, partitions in assigned.items():
-        value += _string(member) + struct.pack(">h", -1) + _string("bench") + _string("/127.0.0.1")
-        value += struct.pack(">ii", _REBALANCE_TIMEOUT_MS, _SESSION_TIMEOUT_MS)
-        value += _sized(subscription) + _sized(_assignment(partitions))
-    return value
-
-
-def _assignment(partitions: Mapping[str, Sequence[int]]) -> bytes:
-    out = struct.pack(">hi", 1, len(partitions))
-    for topic, numbers in partitions.items():
-        out += _string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
-    return out + struct.pack(">i", -1)
-
-
-def _string(text: str) -> bytes:
-    raw = text.encode()
-    return struct.pack(">h", len(raw)) + raw
-
-
-def _sized(raw: bytes) -> bytes:
-    return struct.pack(">i", len(raw)) + raw
+    subscription = written.subscription(1, topics)
+    members = [
+        written.member(
+            3,
+            member_id=member,
+            client_id="bench",
+            subscription=subscription,
+            assignment=written.assignment(1, list(partitions.items())),
+        )
+        for member, partitions in assigned.items()
+    ]
+    leader = next(iter(assigned))
+    return written.group_value(3, members, generation=generation, protocol=strategy, leader=leader, timestamp=time)
 
 
 __all__ = ["MadeGroups"]
@@ -149,7 +124,7 @@ class MadeGroups:
         self._ids = {topic: hashlib.sha256(topic.encode()).digest()[:16] for topic in self._topics.values()}
         self._homes = {group: partition_for(group, _LOG_PARTITIONS) for group in self.groups}
         self._keys = {
-            group: [commit_key(group, topic, partition) for partition in range(partitions)]
+            group: [written.offset_key(group, topic, partition) for partition in range(partitions)]
             for group, topic in self._topics.items()
         }
         self._idle = {f"nightly-report-{number}": f"archive-{number // _GROUPS_PER_TOPIC}" for number in range(idle)}
@@ -193,7 +168,7 @@ class MadeGroups:
         for group in groups:
             self._generations[group] += 1
             value = group_value(self._generations[group], "range", now, [self._topics[group]], self._assigned[group])
-            self._write(group, [group_key(group)], value)
+            self._write(group, [written.group_key(group)], value)
         self._flush()
 
     def commit(self, times: int = 1) -> None:
@@ -210,7 +185,7 @@ class MadeGroups:
         now = _now()
         for group, topic in self._idle.items():
             self._homes[group] = partition_for(group, _LOG_PARTITIONS)
-            self._write(group, [commit_key(group, topic, 0)], commit_value(1_000_000, now, bytes(range(16))))
+            self._write(group, [written.offset_key(group, topic, 0)], commit_value(1_000_000, now, bytes(range(16))))
         self._flush()
 
     def round(self) -> RoundClosed:

@@ -24,7 +24,8 @@ from streaming.record_batches import FetchedRun, OffsetRange, RangeReader
 from streaming.record_batches.columnar_records import record_columns
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.made_groups import commit_key, commit_value
+from tests.benchmarks.made_groups import commit_value
+from tests.offsets_log.written import offset_key
 
 __all__ = ["READINGS", "Reading", "processor_seconds", "reading", "write"]
 
@@ -163,7 +164,7 @@ def _warm(settings: SourceSettings) -> RangeReader:
 def _commits(count: int) -> Iterator[tuple[bytes, bytes]]:
     topic_id = hashlib.sha256(b"orders").digest()[:16]
     keys = [
-        commit_key(f"checkout-service-{group}", f"orders-{group % 7}", partition)
+        offset_key(f"checkout-service-{group}", f"orders-{group % 7}", partition)
         for group in range(_GROUPS)
         for partition in range(_PARTITIONS)
     ]

@@ -68,7 +68,7 @@ def offset_value(
     return out
 
 
-def topic_partitions(groups: list[tuple[str, list[int]]]) -> bytes:
+def topic_partitions(groups: Sequence[tuple[str, Sequence[int]]]) -> bytes:
     out = struct.pack(">i", len(groups))
     for topic, partitions in groups:
         out += string(topic) + struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
@@ -77,10 +77,10 @@ def topic_partitions(groups: list[tuple[str, list[int]]]) -> bytes:
 
 def subscription(
     version: int,
-    topics: list[str],
+    topics: Sequence[str],
     *,
     user_data: bytes | None = None,
-    owned: list[tuple[str, list[int]]] | None = None,
+    owned: Sequence[tuple[str, Sequence[int]]] | None = None,
     generation: int = -1,
     rack: str | None = None,
 ) -> bytes:
@@ -94,7 +94,7 @@ def subscription(
     return out
 
 
-def assignment(version: int, assigned: list[tuple[str, list[int]]], user_data: bytes | None = None) -> bytes:
+def assignment(version: int, assigned: Sequence[tuple[str, Sequence[int]]], user_data: bytes | None = None) -> bytes:
     return struct.pack(">h", version) + topic_partitions(assigned) + sized(user_data)
 
 

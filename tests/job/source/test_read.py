@@ -36,7 +36,6 @@ from streaming.records import (
     partition_key,
 )
 from streaming.tables import table_named, to_arrow
-from tests.benchmarks.made_groups import group_key as commit_group_key
 from tests.benchmarks.made_groups import group_value
 from tests.examples import examples
 from tests.job.source.fake_probe import commit_key, commit_value
@@ -361,7 +360,7 @@ def test_what_a_task_hands_over_in_parts_says_the_same(monkeypatch: pytest.Monke
         )
         if number % 25 == 10:
             generation = group_value(number, "range", 0, ["t"], {"m": {"t": [0, 1, 2]}})
-            reader.append("log", 0, generation, commit_group_key("g"))
+            reader.append("log", 0, generation, written.group_key("g"))
         if number % 13 == 5:
             reader.append("log", 0, b"\x00\x04", commit_key("g", "t", 1))
     share = LogShare(0, 0, 65, known=True, boundaries=(20, 50))
