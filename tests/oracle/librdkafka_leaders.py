@@ -22,6 +22,7 @@ from threading import Condition, Thread
 
 from assignors import Assignment, Subscription, from_pairs
 from tests.assignors.random_groups import RACKS
+from tests.offsets_log.written import sized, string, subscription
 from tests.oracle.java_assignors import Case
 
 __all__ = ["Unanswered", "ask_librdkafka"]
@@ -175,7 +176,7 @@ class _Connection(StreamRequestHandler):
         if api == _METADATA:
             return self._metadata([read.text() or "" for _ in range(max(0, read.take(">i")[0]))])
         if api == _FIND_COORDINATOR:
-            return struct.pack(">hi", 0, _BROKER) + _text("127.0.0.1") + struct.pack(">i", self._port)
+            return struct.pack(">hi", 0, _BROKER) + string("127.0.0.1") + struct.pack(">i", self._port)
         if api == _JOIN:
             return self._join(read.text() or "")
         if api == _SYNC:
@@ -190,7 +191,7 @@ class _Connection(StreamRequestHandler):
         brokers = [(_BROKER, self._port, None), (_RACKLESS, 1, None)]
         brokers += [(node, 1, rack) for rack, node in _NODES.items()]
         listed = [
-            struct.pack(">i", node) + _text("127.0.0.1") + struct.pack(">i", port) + _text(rack)
+            struct.pack(">i", node) + string("127.0.0.1") + struct.pack(">i", port) + string(rack)
             for node, port, rack in brokers
         ]
         topics = [_topic(name, *self._found(name)) for name in asked]
@@ -212,10 +213,10 @@ class _Connection(StreamRequestHandler):
             return None
         case = self.server.work.cases[number]
         members = [
-            _text(m.member_id) + _text(m.group_instance_id) + _bytes(_subscription(m, f"{number}~"))
+            string(m.member_id) + string(m.group_instance_id) + sized(_subscription(m, f"{number}~"))
             for m in case.group.members
         ]
-        head = struct.pack(">ihi", 0, 0, 1) + _text(case.strategy) + _text("the leader") + _text("the leader")
+        head = struct.pack(">ihi", 0, 0, 1) + string(case.strategy) + string("the leader") + string("the leader")
         return head + _array(members)
 
     def _sync(self, read: _Reader) -> bytes:
@@ -232,7 +233,7 @@ class _Connection(StreamRequestHandler):
                 topic = (of_member.text() or "").partition("~")[2]
                 pairs += [(topic, of_member.take(">i")[0]) for _ in range(of_member.take(">i")[0])]
         self.server.work.answer(group, assignment)
-        return struct.pack(">ih", 0, _REBALANCE_IN_PROGRESS) + _bytes(b"")
+        return struct.pack(">ih", 0, _REBALANCE_IN_PROGRESS) + sized(b"")
 
 
 class _Reader:
@@ -265,33 +266,18 @@ def _topic(name: str, error: int, replicas: list[list[int]]) -> bytes:
         struct.pack(">hii", 0, number, of[0]) + _array([struct.pack(">i", n) for n in of]) * 2
         for number, of in enumerate(replicas)
     ]
-    return struct.pack(">h", error) + _text(name) + b"\0" + _array(partitions)
+    return struct.pack(">h", error) + string(name) + b"\0" + _array(partitions)
 
 
 def _subscription(member: Subscription, before: str) -> bytes:
-    owned = [
-        _text(before + topic) + _array([struct.pack(">i", number) for number in numbers])
-        for topic, numbers in member.owned
-    ]
-    return (
-        struct.pack(">h", 3)
-        + _array([_text(before + topic) for topic in member.topics])
-        + _bytes(b"")
-        + _array(owned)
-        + struct.pack(">i", -1 if member.generation is None else member.generation)
-        + _text(member.rack)
+    return subscription(
+        3,
+        [before + topic for topic in member.topics],
+        user_data=b"",
+        owned=[(before + topic, numbers) for topic, numbers in member.owned],
+        generation=-1 if member.generation is None else member.generation,
+        rack=member.rack,
     )
-
-
-def _text(text: str | None) -> bytes:
-    if text is None:
-        return struct.pack(">h", -1)
-    data = text.encode()
-    return struct.pack(">h", len(data)) + data
-
-
-def _bytes(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
 
 
 def _array(items: Sequence[bytes]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,19 +14,14 @@ from streaming.job.source.settings import SourceSettings
 from streaming.offsets_log import partition_for
 from streaming.records import GroupObservation, RoundClosed, RoundOpened
 from tests.job.source.made_rounds import record, topic
+from tests.offsets_log.written import offset_key, offset_value
 
 CLUSTER = "test"
 
 
-def commit_key(group: str, topic: str, partition: int) -> bytes:
-    """Key of an offset commit, type 1."""
-    g, t = group.encode(), topic.encode()
-    return struct.pack(f">hh{len(g)}sh{len(t)}si", 1, len(g), g, len(t), t, partition)
-
-
-def commit_value(offset: int, time: int = 1_700_000_000_000) -> bytes:
+def commit_value(offset: int) -> bytes:
     """Value of an offset commit, v3, without metadata."""
-    return struct.pack(">hqihq", 3, offset, -1, 0, time)
+    return offset_value(3, offset, commit_timestamp=1_700_000_000_000)
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ class FakeProbe:
     def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
         """Append a commit to the log; call `flush` before reading it."""
         self.log_record(
-            partition_for(group, self.log_partitions), commit_key(group, topic, partition), commit_value(offset)
+            partition_for(group, self.log_partitions), offset_key(group, topic, partition), commit_value(offset)
         )
 
     def log_record(self, log_partition: int, key: bytes | None, value: bytes | None) -> None:

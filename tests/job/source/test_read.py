@@ -38,7 +38,7 @@ from streaming.records import (
 from streaming.tables import table_named, to_arrow
 from tests.benchmarks.made_groups import group_value
 from tests.examples import examples
-from tests.job.source.fake_probe import commit_key, commit_value
+from tests.job.source.fake_probe import commit_value
 from tests.job.source.fake_reader import FakeReader, both
 from tests.offsets_log import written
 from tests.record_batches.encoded import forged, varint
@@ -63,7 +63,7 @@ def told(rows: list[tuple[str, bytes]], topic: str) -> list[PartitionInput]:
 def log_of(records: int) -> FakeReader:
     reader = FakeReader()
     for offset in range(records):
-        reader.append("log", 0, commit_value(offset), commit_key("g", "t", offset % 3))
+        reader.append("log", 0, commit_value(offset), written.offset_key("g", "t", offset % 3))
     return reader
 
 
@@ -254,7 +254,7 @@ def test_filters_are_applied() -> None:
 def test_a_group_of_many_inputs_comes_in_several_rows() -> None:
     reader = FakeReader()
     for partition in range(12_000):
-        reader.append("log", 0, commit_value(1), commit_key("g", "t" * 100, partition))
+        reader.append("log", 0, commit_value(1), written.offset_key("g", "t" * 100, partition))
     rows = read(reader, LogShare(0, 0, 12_000, known=True, boundaries=()))
     assert max(len(payload) for _, payload in rows) < 600_000
     assert [group_of(key) for key, _ in rows] == ["g"] * 3
@@ -273,7 +273,7 @@ def cleaned_log() -> FakeReader:
     """Cleaned below 5: offsets 0 and 1 are gone; 5 has the same key as 2, so it cannot have been cleaned."""
     reader = FakeReader()
     for offset, (group, partition) in enumerate([("g", 0), ("g", 1), ("h", 0), ("g", 0), ("g", 1), ("h", 0), ("g", 0)]):
-        reader.append("log", 0, commit_value(offset), commit_key(group, "t", partition))
+        reader.append("log", 0, commit_value(offset), written.offset_key(group, "t", partition))
     reader.compact("log", {0: 5}, tombstones=True)
     return reader
 
@@ -321,9 +321,9 @@ def in_another_process(reader: FakeReader) -> FakeReader:
 def test_the_rest_of_a_compacted_stretch_is_read_once_and_not_by_every_batch() -> None:
     reader = FakeReader()
     for number in range(1_000):
-        reader.append("log", 0, commit_value(number), commit_key("g", "t", number // 2))
+        reader.append("log", 0, commit_value(number), written.offset_key("g", "t", number // 2))
     for number in (1, 1):
-        reader.append("log", 0, commit_value(number), commit_key("h", "t", number))
+        reader.append("log", 0, commit_value(number), written.offset_key("h", "t", number))
     reader.compact("log", {0: 1_000}, tombstones=True)
     for start in range(0, 1_000, 10):
         rows = read(reader, LogShare(0, start, start + 10, known=True, boundaries=()))
@@ -340,7 +340,7 @@ def test_what_is_kept_of_where_a_stretch_ends_changes_no_answer(data: st.DataObj
         st.lists(st.sampled_from(["a0", "a1", "b0", "b1", "c0", "c1", "d0", "d1"]), min_size=8, max_size=40)
     )
     for offset, (group, partition) in enumerate(keys):
-        reader.append("log", 0, commit_value(offset), commit_key(group, "t", int(partition)))
+        reader.append("log", 0, commit_value(offset), written.offset_key(group, "t", int(partition)))
     cleaned = start = 0
     while start < len(keys):
         # The log may be cleaned further at any time.
@@ -356,13 +356,13 @@ def test_what_a_task_hands_over_in_parts_says_the_same(monkeypatch: pytest.Monke
     reader = FakeReader()
     for number in range(60):
         reader.append(
-            "log", 0, commit_value(100 - number if number == 40 else number), commit_key("g", "t", number % 3)
+            "log", 0, commit_value(100 - number if number == 40 else number), written.offset_key("g", "t", number % 3)
         )
         if number % 25 == 10:
             generation = group_value(number, "range", 0, ["t"], {"m": {"t": [0, 1, 2]}})
             reader.append("log", 0, generation, written.group_key("g"))
         if number % 13 == 5:
-            reader.append("log", 0, b"\x00\x04", commit_key("g", "t", 1))
+            reader.append("log", 0, b"\x00\x04", written.offset_key("g", "t", 1))
     share = LogShare(0, 0, 65, known=True, boundaries=(20, 50))
     whole = read(reader, share)
     monkeypatch.setattr("streaming.job.source.read._HELD_BYTES", 4_000)
@@ -385,7 +385,7 @@ def test_a_stretch_that_is_read_while_the_cleaner_is_at_work_can_seem_to_end_too
         reader = FakeReader()
         keys = [("g", 0), ("h", 0), ("i", 0), ("h", 0), ("g", 0), ("h", 0), ("i", 0), ("g", 0), ("j", 0), ("j", 0)]
         for offset, (group, partition) in enumerate(keys):
-            reader.append("log", 0, commit_value(offset), commit_key(group, "t", partition))
+            reader.append("log", 0, commit_value(offset), written.offset_key(group, "t", partition))
         return reader
 
     share = LogShare(0, 0, 10, known=False, boundaries=())

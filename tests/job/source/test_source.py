@@ -17,8 +17,9 @@ from streaming.records import (
     LogGap,
     QuarantinedRecord,
 )
-from tests.job.source.fake_probe import FakeProbe, commit_key, commit_value
+from tests.job.source.fake_probe import FakeProbe, commit_value
 from tests.job.source.runs import ReaderRun, Run, write_rounds
+from tests.offsets_log.written import offset_key
 from tests.patience import unless_too_busy
 
 
@@ -103,7 +104,7 @@ def test_junk_everywhere_is_told_once_and_stops_nothing(probe: FakeProbe) -> Non
     made = write_rounds(probe, 2)
     probe.log_record(1, b"\x00\x01\xff", b"?")
     probe.log_record(1, None, b"no key")
-    probe.log_record(1, commit_key("g0", "t", 0), commit_value(7)[:-1])
+    probe.log_record(1, offset_key("g0", "t", 0), commit_value(7)[:-1])
     for partition in range(2):
         probe.producer.send(probe.events_topic, value=b"\xff" * 70_000, partition=partition)
     probe.rounds_record(b"junk")
