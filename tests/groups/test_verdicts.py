@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from assignors import Assignment, CustomStrategies, CustomStrategy, Group, Library, PartitionRacks, Subscription
+from assignors import CustomStrategies, CustomStrategy, Group, Library, Subscription
 from streaming.groups import GroupConfig, unpack_inputs
 from streaming.groups.rows import DriftRow
 from streaming.groups.verdict_inputs import LINE_MAX, PACKED_MAX, ClientInputs, pack_inputs
@@ -17,7 +17,15 @@ from tests.examples import examples
 from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, SECOND_JOINS, TOPIC_ID, asking, observation, read, stands, target
 from tests.groups.streams import Step, batches, streams
-from tests.groups.verdicts import LIBRDKAFKA, judged, recompute_all, recomputed, seen_for_long, verdict_of
+from tests.groups.verdicts import (
+    FIRST_TAKES_ALL,
+    LIBRDKAFKA,
+    judged,
+    recompute_all,
+    recomputed,
+    seen_for_long,
+    verdict_of,
+)
 
 JAVA = Library("java", (4, 2))
 
@@ -81,18 +89,13 @@ def test_the_orders_in_which_a_broker_may_have_listed_the_topics_are_all_answere
 
 
 def test_a_strategy_of_the_user_s_own_is_found_by_its_name() -> None:
-    life = Life(GroupConfig("test", custom=CustomStrategies((CustomStrategy("mine", f"{__name__}:first_takes_all"),))))
+    life = Life(GroupConfig("test", custom=CustomStrategies((CustomStrategy("mine", FIRST_TAKES_ALL),))))
     members = make_member("b"), make_member("a", assigned={"orders": (0, 1, 2)})
     life.take(make_record(5, members, protocol="mine"), make_observation(10, make_topic("orders", 3)))
     row = verdict_of(life)
     assert (row.verdict, row.matching_library) == ("identical", "custom")
     assert "error" in recomputed(row)[0]
     assert recomputed(row, life.config.custom.by_name())[0]["assignment"]["a"] == [["orders", p] for p in range(3)]
-
-
-def first_takes_all(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    first = min(member.member_id for member in group.members)
-    return {first: {topic: range(count) for topic, count in group.partitions_per_topic.items()}}
 
 
 def test_what_no_strategy_was_asked_for_has_no_inputs() -> None:

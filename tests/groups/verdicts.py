@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from assignors import Assignment, Strategy
+from assignors import Assignment, Group, PartitionRacks, Strategy
 from assignors.jsonl import assign_line
 from streaming.groups import Rows, unpack_inputs
 from streaming.groups.rows import DriftRow, WhatIfRow
@@ -19,6 +19,15 @@ from tests.groups.build import Life, make_observation, make_record, make_topic
 LIBRDKAFKA: dict[str, Any] = {"user_data": b"", "client_id": "rdkafka"}
 KAFKA_PYTHON: dict[str, Any] = {"user_data": b"", "subscription_version": 0, "client_id": "kafka-python-3.0.12"}
 JAVA: dict[str, Any] = {}
+
+
+FIRST_TAKES_ALL = f"{__name__}:first_takes_all"
+"""Where a user's settings find this strategy."""
+
+
+def first_takes_all(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    first = min(member.member_id for member in group.members)
+    return {first: {topic: range(count) for topic, count in group.partitions_per_topic.items()}}
 
 
 def seen_for_long(life: Life, *topics: tuple[str, int]) -> None:

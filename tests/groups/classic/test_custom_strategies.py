@@ -8,12 +8,7 @@ from assignors import Assignment, CustomStrategies, CustomStrategy, Group, Parti
 from streaming.groups import GroupConfig
 from streaming.groups.rows import DriftedPartition, DriftRow
 from tests.groups.build import Life, Member, make_member, make_observation, make_record, make_topic
-from tests.groups.verdicts import seen_for_long, verdict_of
-
-
-def first_takes_all(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    first = min(member.member_id for member in group.members)
-    return {first: {topic: range(count) for topic, count in group.partitions_per_topic.items()}}
+from tests.groups.verdicts import first_takes_all, seen_for_long, verdict_of
 
 
 def all_but_the_last(group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -25,10 +20,6 @@ def all_but_the_last(group: Group, _racks: PartitionRacks | None) -> Assignment:
 def breaks(_group: Group, _racks: PartitionRacks | None) -> Assignment:
     message = "the weights are not there"
     raise LookupError(message)
-
-
-def gives_one_twice(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-    return {"a": {"x": [0, 0, 1]}, "b": {"x": [2]}}
 
 
 def cannot_do_four(group: Group, racks: PartitionRacks | None) -> Assignment:
@@ -94,13 +85,6 @@ VERDICTS: dict[str, Judged] = {
         3,
         None,
         ("unverified", "custom strategy 'house-blend' cannot be loaded: AttributeError", ()),
-    ),
-    "one whose result is no assignment": (
-        "gives_one_twice",
-        EVEN,
-        3,
-        None,
-        ("unverified", "custom strategy 'house-blend' raised ValueError: it assigned partition 0 of topic 'x'", ()),
     ),
     "invariants hold for a custom strategy too": ("breaks", TWICE, 2, None, ("drifted", "", TWO_OWNERS)),
 }

@@ -9,14 +9,14 @@ from random import Random
 import msgspec
 import pytest
 
-from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks, assign
+from assignors import CustomStrategies, CustomStrategy, Group, assign
 from assignors.clients.sticky.claims import write_sticky
 from streaming.groups import GroupConfig
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import WhatIfRow
 from streaming.records import Member
 from tests.groups.build import CONFIG, Life, even, make_member, make_observation, make_record, make_topic
-from tests.groups.verdicts import LIBRDKAFKA, the_row
+from tests.groups.verdicts import FIRST_TAKES_ALL, LIBRDKAFKA, the_row
 
 ALL = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
@@ -126,14 +126,9 @@ def test_a_strategy_nobody_knows_is_named_and_the_known_ones_are_told() -> None:
     assert the_row(rows, "sticky").imbalance == 0.0
 
 
-def by_name(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    first = min(member.member_id for member in group.members)
-    return {first: {topic: range(count) for topic, count in group.partitions_per_topic.items()}}
-
-
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_strategy_of_one_s_own_is_told_where_its_result_can_be(deterministic: bool) -> None:
-    custom = CustomStrategy("mine", f"{__name__}:by_name", deterministic)
+    custom = CustomStrategy("mine", FIRST_TAKES_ALL, deterministic)
     life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
     rows = life.take(
         make_record(5, even("t", 4, "a", "b"), protocol="mine"), make_observation(10, make_topic("t", 4))
