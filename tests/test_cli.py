@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import zlib
@@ -20,6 +19,7 @@ import typer
 from typer.testing import CliRunner
 
 from streaming.cli import app, main
+from streaming.demo.ports import free_port
 from streaming.examples import EXAMPLES
 from streaming.notes import KnownNames, mute
 from streaming.tables import LakeReader, table_named
@@ -69,9 +69,7 @@ def _run_as_process(*arguments: str, cwd: Path, stdout: int, **environment: str)
 
 @pytest.fixture
 def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    return free_port()
 
 
 @pytest.mark.parametrize("command", by_day(["up", "run"], ["up"]))

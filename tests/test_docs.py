@@ -69,18 +69,19 @@ def test_the_comment_of_findings_names_every_finding_that_the_core_makes() -> No
     assert made - set(words_after_colon("group_health", "findings")) == set()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_page_on_advice_explains_each_kind_in_a_line_of_its_table(kind: str) -> None:
-    assert f"\n| `{kind}` | " in (DOCS / "advice.md").read_text(encoding="utf-8")
-    comment = next(c.comment for c in table_named("advice").columns if c.name == "kind")
-    assert kind in re.findall(r"[a-z_0-9]+", comment)
-
-
-@pytest.mark.parametrize("word", CAUSES)
-def test_the_page_on_causes_explains_each_in_a_line_of_its_table(word: str) -> None:
-    assert f"\n| `{word}` | " in (DOCS / "causes.md").read_text(encoding="utf-8")
-    comment = next(c.comment for c in table_named("rebalance_churn").columns if c.name == "causes")
-    assert word in re.findall(r"[a-z_]+", comment)
+@pytest.mark.parametrize(
+    ("page", "table", "column", "word"),
+    [
+        *(("advice", "advice", "kind", word) for word in KINDS),
+        *(("causes", "rebalance_churn", "causes", word) for word in CAUSES),
+    ],
+)
+def test_each_kind_of_advice_and_each_cause_has_a_line_in_its_page_and_a_word_in_its_column(
+    page: str, table: str, column: str, word: str
+) -> None:
+    assert f"\n| `{word}` | " in (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    comment = next(c.comment for c in table_named(table).columns if c.name == column)
+    assert word in re.findall(r"[a-z_0-9]+", comment)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

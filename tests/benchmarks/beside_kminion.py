@@ -17,12 +17,13 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from streaming.config import Settings
+from streaming.demo.ports import free_port
 from streaming.offsets_log import partition_for
 from streaming.process import GuardedProcess
 from streaming.tables import LakeReader
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, free_port, up, up_settings
+from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, up, up_settings
 from tests.offsets_log.written import offset_key
 
 __all__ = ["beside_kminion"]

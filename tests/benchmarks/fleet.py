@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
+from streaming.demo.ports import free_port
 from streaming.process import GuardedProcess
 from streaming.tables import LakeReader
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, free_port
+from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree
 
 __all__ = ["fleet"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import time
 from collections import deque
@@ -22,6 +21,7 @@ from deltalake.exceptions import TableNotFoundError
 from kafka import KafkaAdminClient
 
 from streaming.config import ProbeSettings, ServeSettings, Settings, environment_of
+from streaming.demo.ports import free_port
 from streaming.process import GuardedProcess
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Say
@@ -32,7 +32,6 @@ __all__ = [
     "GroupsSize",
     "UpTree",
     "await_rounds",
-    "free_port",
     "part_of",
     "rounds_of",
     "up",
@@ -231,10 +230,3 @@ def part_of(process: psutil.Process) -> str:
         if module in command:
             return part
     return "up"
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -165,17 +164,15 @@ def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settin
 
 
 def test_an_unreachable_cluster_ends_the_process_with_one_sentence() -> None:
-    with socket.socket() as taken:  # bound, but not listening
-        taken.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = subprocess.run(
-            [sys.executable, "-m", "streaming.probe"],
-            env=environment(EVENKEEL_KAFKA__BOOTSTRAP_SERVERS=address),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    address = f"127.0.0.1:{free_port()}"
+    done = subprocess.run(
+        [sys.executable, "-m", "streaming.probe"],
+        env=environment(EVENKEEL_KAFKA__BOOTSTRAP_SERVERS=address),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 2
     assert done.stderr == (
         f"The Kafka cluster at {address} cannot be reached (connection refused): correct kafka.bootstrap_servers, "

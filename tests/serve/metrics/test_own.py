@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import logging
-import socket
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.config import load_settings
+from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
 from streaming.serve.metrics import otlp as pushing
 from streaming.serve.metrics.otlp import Push
@@ -340,12 +340,10 @@ def test_a_receiver_that_is_away_is_logged_once_and_so_is_its_return(
 def test_an_address_without_a_receiver_fails_and_raises_nothing(
     labelled: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1/metrics"
-        monkeypatch.setattr(pushing, "_TIMEOUT_S", 1.0)  # the exporter tries again and again for so long
-        pushes = Push(labelled.scrapes, load_settings(serve={"otlp_endpoint": endpoint}).serve)
-        assert pushes.push() is False
+    endpoint = f"http://127.0.0.1:{free_port()}/v1/metrics"
+    monkeypatch.setattr(pushing, "_TIMEOUT_S", 1.0)  # the exporter tries again and again for so long
+    pushes = Push(labelled.scrapes, load_settings(serve={"otlp_endpoint": endpoint}).serve)
+    assert pushes.push() is False
 
 
 def test_before_the_tables_were_read_nothing_is_pushed(
