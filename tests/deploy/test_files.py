@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BUNDLE: dict[str, Any] = yaml.safe_load((_ROOT / "conf/deploy/databricks/databricks.yml").read_text(encoding="utf-8"))
-_NOW = datetime.now(UTC)
 
 # Reads resources by the types of the package databricks-bundles.
 _READ = """
@@ -138,7 +137,7 @@ def _view(spark: SparkSession, name: str, schema: str, rows: list[Any]) -> None:
 
 
 def _ago(**span: float) -> datetime:
-    return _NOW - timedelta(**span)
+    return datetime.now(UTC) - timedelta(**span)
 
 
 def _day(**span: float) -> date:

@@ -126,6 +126,29 @@ def test_a_watched_cluster_that_is_away_leaves_no_connection_to_the_bus_behind(m
         assert closed == ["bus"] * attempt
 
 
+def test_readers_are_kept_until_they_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    class Consumer:
+        def close(self) -> None:
+            opened.remove("watched:1")
+
+    def consumer(kafka: KafkaSettings) -> Consumer:
+        opened.append(kafka.bootstrap_servers)
+        return Consumer()
+
+    monkeypatch.setattr(connection, "_consumer", consumer)
+    monkeypatch.setattr(connection, "take_whole_batches", lambda it: it)
+    settings = SourceSettings.of(Settings(cluster="kept", kafka=KafkaSettings(bootstrap_servers="watched:1")))
+    readers = kept_readers(settings)
+    assert kept_readers(settings) is readers
+    readers.close()
+    assert opened == []
+    assert kept_readers(settings) is not readers
+    assert opened == ["watched:1"]
+    kept_readers(settings).close()
+
+
 @pytest.mark.nightly
 @pytest.mark.kafka
 @pytest.mark.xdist_group("broker")
