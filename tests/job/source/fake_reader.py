@@ -5,23 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
 from streaming.job.source.connection import Readers
 from streaming.record_batches import ClusterIdentity, FetchedBatch, Gone, Missing, OffsetRange
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A record; `walk` accepts it as one of kafka-python's."""
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
+from tests.offsets_log.one_by_one import Record
 
 
 def both(reader: object) -> Readers:
@@ -44,7 +34,7 @@ class FakeReader:
     """
 
     def __init__(self) -> None:
-        self.logs: dict[TopicPartition, list[Kept]] = {}
+        self.logs: dict[TopicPartition, list[Record]] = {}
         self.end: dict[TopicPartition, int] = {}
         self.deleted_below: dict[TopicPartition, int] = defaultdict(int)
         self.cluster_id: str | None = None
@@ -65,7 +55,7 @@ class FakeReader:
         """Write a record, creating its topic if necessary; returns its offset."""
         place = TopicPartition(topic, partition)
         offset = self.end.setdefault(place, 0)
-        record = Kept(offset, 5_000 + offset if time is None else time, key, value)
+        record = Record(offset, 5_000 + offset if time is None else time, key, value)
         self.logs.setdefault(place, []).append(record)
         self.end[place] = offset + 1
         return offset
