@@ -280,7 +280,7 @@ def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) 
     of_group = {"deployed": [n * 6_000 for n in range(20)], "restless": [n * minute for n in range(22)]}
     known = {group: Rebalances() for group in of_group}
     for rebalances in known.values():
-        note(rebalances, START - DAY_MS)  # (a day of rest)
+        note(rebalances, START - DAY_MS)  # a day of rest
     writer, batch = Writer(tmp_path), []
     for number in range(rounds):
         rows = []

@@ -63,7 +63,7 @@ def test_with_racks_every_random_group_gets_what_the_real_class_gives(release: s
             ours = assign(case.strategy, case.group, release, case.racks)
             if isinstance(answer, Thrown) or not same(ours, answer):
                 wrong.append((case, answer))
-            compared += case.strategy == "range"  # (roundrobin ignores racks)
+            compared += case.strategy == "range"  # roundrobin ignores racks
             nowhere = {topic: [()] * len(racks) for topic, racks in (case.racks or {}).items()}
             mattered += not same(ours, assign(case.strategy, case.group, release, nowhere))
         assert wrong == []

@@ -53,7 +53,7 @@ def counted(groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput
         for item in inputs:
             if isinstance(item, CommitWindow):
                 total += item.commits + item.tombstones
-            elif not isinstance(item, UnreadableMembership | UnreadableModern):  # (it is among the unreadable)
+            elif not isinstance(item, UnreadableMembership | UnreadableModern):  # it is among the unreadable
                 total += 1
     return total + sum(item.records if isinstance(item, CountedRecords) else 1 for item in unreadable)
 

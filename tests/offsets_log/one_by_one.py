@@ -106,7 +106,7 @@ def fold_one_by_one(
             if isinstance(commit, Rejected):
                 quarantined.append((offset, commit.reason))
             elif isinstance(commit, UnknownVersion):
-                # (A legacy key, and one that Redpanda has wrapped, count as plain ones.)
+                # A legacy key, and one that Redpanda has wrapped, count as plain ones.
                 count(f"1/{int.from_bytes(value[:2], 'big', signed=True)}", offset)
             is_unreadable = isinstance(commit, Rejected | UnknownVersion)
             window = _window(key, record, commit if isinstance(commit, OffsetCommit) else None, is_unreadable)

@@ -126,7 +126,7 @@ def test_without_any_one_of_them_the_sentence_names_it(secured: Secured, missing
             wait_for_metadata=True,
         )
     secured.grant(*(right for place, right in enumerate(RIGHTS) if place != missing))
-    # (With "auto" the log may be out of reach: see test_source.py.)
+    # With "auto" the log may be out of reach: see test_source.py.
     settings = secured.settings(**topics).model_copy(update={"offsets_log": "log"})
     problems = check(settings)
     assert [problem for problem in problems if named in problem] == problems[:1]

@@ -65,7 +65,7 @@ def are_dealt_evenly(
     ids = tuple(member.client_id for member in seen.members)
     return (
         all(broker.clients == ids for broker in seen.brokers if broker.name in brokers)
-        # (A round asks for the topics first: one that is created meanwhile has owners and no route.)
+        # A round asks for the topics first: one that is created meanwhile has owners and no route.
         and all(any(route.brokers for route in one.routes) for one in seen.topics)
         and (not agreed or all(route.brokers == one.routes[0].brokers for one in seen.topics for route in one.routes))
         and len(seen.members) == members

@@ -268,7 +268,7 @@ class RocketMQMember:
                 self._changed = True
             elif frame.code == GET_CONSUMER_RUNNING_INFO:
                 body = running_info(self._about(), self._held, self._offsets)
-                # (The answer's flag marks it as one; the broker waits for its number.)
+                # The answer's flag marks it as one; the broker waits for its number.
                 self._send(address, Frame(0, frame.opaque, _ANSWER, self._language, _VERSION, body=body))
 
     def _lose(self, address: str) -> None:
@@ -323,7 +323,7 @@ class RocketMQMember:
                     route = read_text(answer.body)
                     addresses = {data["brokerName"]: data["brokerAddrs"] for data in route["brokerDatas"]}
                     self._routes[topic] = {
-                        # (One without a queue that can be read has the list of members as well.)
+                        # One without a queue that can be read has the list of members as well.
                         data["brokerName"]: (
                             addresses[data["brokerName"]]["0"],
                             data["readQueueNums"] if data["perm"] & 4 else 0,
@@ -346,7 +346,7 @@ class RocketMQMember:
 
     def _heartbeat(self) -> None:
         if len(self._routes) < len(self._all_topics):
-            self._find_routes()  # (brokers make the topic of retries at the first heartbeat)
+            self._find_routes()  # brokers make the topic of retries at the first heartbeat
         for address in self._brokers().values():
             self._ask(address, HEART_BEAT, {}, heartbeat(self._about()))
 
@@ -367,7 +367,7 @@ class RocketMQMember:
                 held |= mine  # as the Java client does where it gets no list
                 continue
             try:
-                # (A client that is not on the list gets nothing.)
+                # A client that is not on the list gets nothing.
                 share = allocate(self._strategy, self.client_id, sorted_queues(queues), sorted_clients(clients))
             except CallWouldFail:
                 held |= mine
@@ -429,8 +429,8 @@ class RocketMQMember:
         return int((answer.fields or {}).get("offset", 0)) if answer.code == 0 else 0
 
     def _commit(self) -> None:
-        # (All that ever moved, as Java's `RemoteBrokerOffsetStore.persistAll`: a commit may be lost, or overtaken by an
-        # older one of the member that held the queue before.)
+        # All that ever moved, as Java's `RemoteBrokerOffsetStore.persistAll`: a commit may be lost, or overtaken by an
+        # older one of the member that held the queue before.
         for queue in list(self._moved):
             self._commit_one(queue)
 

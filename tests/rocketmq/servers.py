@@ -198,7 +198,7 @@ class EmbeddedRocketMQ:
             self.name_servers.append(server)
         self.brokers: dict[str, Server] = {}
         for name in brokers:
-            # (It takes the port two below its own as well; the one between is for replication.)
+            # It takes the port two below its own as well; the one between is for replication.
             port = free_port(neighbours=2)
             broker = Server(name, port, folder / name, "org.apache.rocketmq.broker.BrokerStartup", jars, options)
             known = range(name_servers) if registers is None or name not in registers else registers[name]
@@ -271,7 +271,7 @@ class EmbeddedRocketMQ:
         deadline = time.monotonic() + _START_S
         while True:
             try:
-                # (Its first registration is skipped when it is not connected yet; the next would come 10 s later.)
+                # Its first registration is skipped when it is not connected yet; the next would come 10 s later.
                 commands.register(broker.address)
                 if all(commands.brokers(server).get(broker.name) == broker.address for server in known):
                     return

@@ -173,7 +173,7 @@ def test_a_late_answer_is_nobodys_and_the_connection_stays() -> None:
         yield from _echo(request, number)
 
     with FakeServer(slow) as server, Client() as client:
-        # (Its own limit: the server passes such a question on, and its silence says nothing about the server.)
+        # Its own limit: the server passes such a question on, and its silence says nothing about the server.
         assert _bodies(client.ask(_asked(server, "slow", seconds=_SOON), 10)) == ["no answer within 0.3 s"]
         go_on.set()
         assert _bodies(client.ask(_asked(server, "b"), 10)) == [b"b"]

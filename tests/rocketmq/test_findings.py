@@ -145,7 +145,7 @@ def topic(rocketmq: EmbeddedRocketMQ, unique: str) -> str:
 def is_even(seen: RocketMQObservation, topic: str) -> bool:
     """Whether three members hold what AVG gives them, of the topic and of its topic of retries."""
     retries = holders(seen, f"%RETRY%{topic}")
-    # (A round asks for the topics first: one that is created meanwhile has owners and no route.)
+    # A round asks for the topics first: one that is created meanwhile has owners and no route.
     routes = all(any(route.brokers for route in one.routes) for one in seen.topics)
     return agree(seen) and routes and holders(seen, topic) == _EVEN and [len(of) for of in retries.values()] == [1, 1]
 

@@ -208,7 +208,7 @@ def test_keys_that_a_client_makes_up_to_be_large_stay_in_no_memory(name: str) ->
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert after - before < 100_000  # (all of them have a million bytes or more)
+    assert after - before < 100_000  # all of them have a million bytes or more
 
 
 # `evenkeel rocketmq-decode`: a line in, a line out.
@@ -336,7 +336,7 @@ def _drawn(strategy: st.SearchStrategy[Frame], count: int) -> list[Frame]:
 @pytest.mark.java
 @pytest.mark.parametrize("release", by_day(RELEASES, ["5.5.0"]))
 def test_the_classes_write_what_we_read_and_read_what_we_write(release: str) -> None:
-    known = LANGUAGES if release == "5.5.0" else LANGUAGES[:12]  # (4.9.8 has neither RUST nor NODE_JS)
+    known = LANGUAGES if release == "5.5.0" else LANGUAGES[:12]  # 4.9.8 has neither RUST nor NODE_JS
     cases = [frame for frame in _drawn(frames(), _CASES) if frame.language in known]
     with Remoting(release) as java:
         written = java.encode(cases)

@@ -84,7 +84,7 @@ class _Queue:
         self,
         way: _Way,
         digest_above: int = 10,
-        retry: RetryPolicy = RetryPolicy(1, 86_400_000),  # noqa: B008  (frozen)
+        retry: RetryPolicy = RetryPolicy(1, 86_400_000),  # noqa: B008 - frozen
     ) -> None:
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self._wake = threading.Event()

@@ -121,7 +121,7 @@ def test_eager_leaders_deal_as_the_real_class_deals(release: str) -> None:
         cases.append((configured, [f"{random.choice('abé🦊')}{_number(random)}" for _ in range(random.randint(1, 7))]))
     with Connect(release) as java:
         for (configured, workers), answer in zip(cases, java.deal_eagerly(cases), strict=True):
-            # (An assignment's bytes do not keep the order of connectors.)
+            # An assignment's bytes do not keep the order of connectors.
             ours = assign_eagerly(configured, workers)
             assert {worker: sorted(units) for worker, units in ours.items()} == {
                 worker: sorted(units) for worker, units in answer.items()

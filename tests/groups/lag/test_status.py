@@ -63,7 +63,7 @@ _newest: tuple[str, list[tuple[int, str]]] = ("", [])
 
 def statuses(life: Life) -> list[tuple[int, str]]:
     """The core's status of the partition at each round; cached, because tests ask for the same life several times."""
-    global _newest  # noqa: PLW0603  (lives of weeks take seconds)
+    global _newest  # noqa: PLW0603 - lives of weeks take seconds
     if _newest[0] != repr(life):
         _newest = (repr(life), list(_lived(life)))
     return _newest[1]

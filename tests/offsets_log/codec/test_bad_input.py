@@ -34,7 +34,7 @@ from tests.oracle.offsets_log_records import ask_java
 SEED = 20_261_121
 
 
-# (`make test-all` takes ten times a hundred thousand, below.)
+# `make test-all` takes ten times a hundred thousand, below.
 def test_four_thousand_mutated_records_are_each_decoded_alike_both_ways_or_kept_as_unread() -> None:
     _decode_both_ways(SEED, 4_000)
 

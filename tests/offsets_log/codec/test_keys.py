@@ -105,7 +105,7 @@ def test_metadata_whose_length_needs_a_second_byte_is_left_to_the_plain_decoder(
 @pytest.mark.parametrize(
     "value",
     [
-        offset_value(3, 5, metadata="é"),  # (whether it is UTF-8 is looked at elsewhere)
+        offset_value(3, 5, metadata="é"),  # whether it is UTF-8 is looked at elsewhere
         offset_value(3, 5) + b"\x00",
         offset_value(3, 5)[:-1],
         offset_value(5, 5),

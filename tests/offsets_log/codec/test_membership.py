@@ -238,7 +238,7 @@ def test_what_connects_own_classes_write_is_read_as_it_was_meant() -> None:
     for (version, url, offset, last), data in zip(states, bytes_of_states, strict=True):
         found = decode_worker_state(data + b"more")
         assert (found.version, found.url, found.config_offset) == (version, url, offset)
-        # (Java gives the last assignment the version of the state that it is in.)
+        # Java gives the last assignment the version of the state that it is in.
         expected = None if last is None or not version else _plain(last, version)
         assert (None if found.allocation is None else _plain(found.allocation, version)) == expected
     for dealt, data in zip(made, bytes_of_assignments, strict=True):

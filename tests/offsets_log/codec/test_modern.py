@@ -135,13 +135,13 @@ def test_every_record_says_to_the_core_what_kafka_prints_of_it() -> None:
             continue
         item = decode_modern(7, 1_000, key, bytes.fromhex(row["hex_value"]), 49)
         if isinstance(item, Rejected):
-            # (Random partitions may be negative, which no coordinator writes.)
+            # Random partitions may be negative, which no coordinator writes.
             assert item.reason.endswith("is negative")
             assert "-" in str(row["value"])
             continue
         assert item == expected(key_type, (7, 1_000, group_type(key_type), 49), key.part or "", row["value"])
         seen.add(key_type)
-    # (For 21 and 22 see below.)
+    # For 21 and 22 see below.
     assert seen >= {*range(3, 18), *range(19, 24)} - {21, 22}
 
 

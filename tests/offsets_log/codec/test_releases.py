@@ -232,7 +232,7 @@ def test_a_group_of_redpanda_is_read_as_the_same_group_of_kafka(written: list[by
     kafkas, redpandas = group_value(3, written), group_value(3, [VERSION + one for one in written])
     ours, theirs = (decode_record_value(GROUP_METADATA, value) for value in (kafkas, redpandas))
     assert theirs.fields == ours.fields
-    # (Without members there is no difference.)
+    # Without members there is no difference.
     assert (ours.dialect, theirs.dialect) == ("kafka", "redpanda" if written else "kafka")
     assert decode_membership(5, 6, redpandas) == decode_membership(5, 6, kafkas)
 

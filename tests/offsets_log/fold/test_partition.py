@@ -200,7 +200,7 @@ def test_a_flood_of_junk_is_kept_up_to_a_number_and_counted(boundaries: tuple[in
     flood = numbered([(None, None) if n % 3 else (COMMIT_KEY, b"\x00\x03") for n in range(1_000)], start=0)
     _, unreadable, _ = compacted(flood, boundaries=list(boundaries))
     kept = [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)]
-    # (Undecodable commits are found later than the others.)
+    # Undecodable commits are found later than the others.
     assert kept == list(range(101))
     counted_only = [item for item in unreadable if isinstance(item, CountedRecords)]
     assert {item.kind for item in counted_only} == {"undecodable"}
@@ -209,7 +209,7 @@ def test_a_flood_of_junk_is_kept_up_to_a_number_and_counted(boundaries: tuple[in
 
 
 def test_a_commit_that_is_decoded_after_a_flood_of_junk_is_kept_at_its_place_among_the_first() -> None:
-    # (It waits to be decoded while the 201 other records are cut to the first 101 of them.)
+    # It waits to be decoded while the 201 other records are cut to the first 101 of them.
     flood = numbered([(COMMIT_KEY, b"\x00\x03") if n == 100 else (None, None) for n in range(202)], start=0)
     _, unreadable, _ = compacted(flood)
     assert [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)] == list(range(101))

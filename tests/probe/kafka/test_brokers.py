@@ -65,7 +65,7 @@ def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings:
     with Probe(pair_settings) as probe, requests_sent() as sent:
         closed = probe.round()
     # Both brokers coordinate groups and lead partitions of both topics.
-    # (Any of them tells how long topics keep their records.)
+    # Any of them tells how long topics keep their records.
     each = {"Metadata": 2, "ListGroups": 2, "OffsetFetch": 2, "ListOffsets": 2 * 2 + 3 * 2}
     assert sent == each | {"DescribeConfigs": 1 + 2}
     round_ = read_round(pair_settings, closed)

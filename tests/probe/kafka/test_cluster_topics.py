@@ -147,7 +147,7 @@ def test_without_the_rights_bytes_and_readers_are_unknown_and_with_them_they_are
         (ACLOperation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster", literal),
         (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", literal),
     )
-    # (New topics of ours: a probe that reads its last round back waits for the topic's turn.)
+    # New topics of ours: a probe that reads its last round back waits for the topic's turn.
     fresh = {"rounds_topic": "evenkeel.u-rounds", "events_topic": "evenkeel.u-events"}
     told = first_of(secured.settings(cluster_topics=True, **fresh), secured)
     assert (told.unsized, told.hidden, told.groups, told.readers) == (None, None, 1, ("billing",))
@@ -265,7 +265,7 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
                 special: TopicRetention(1_234_567, 1_000_000, deletes=True, append_time=True, compacts=True),
                 compacted: TopicRetention(-1, -1, deletes=False, append_time=False, compacts=True),
             }
-        # (Of the topics, and of the broker how long it keeps offsets.)
+        # Of the topics, and of the broker how long it keeps offsets.
         assert sent["DescribeConfigs"] == 2
 
 

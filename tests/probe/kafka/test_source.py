@@ -148,7 +148,7 @@ def test_a_stop_ends_the_wait_for_a_log(monkeypatch: pytest.MonkeyPatch) -> None
                 deadline.stop.set()
             return answers
 
-    # (Without the stop the deadline would end it, by another error.)
+    # Without the stop the deadline would end it, by another error.
     with pytest.raises(StopRequestedError):
         readable(monkeypatch, Stopping([UNKNOWN]), again_s=3_600.0)
 
@@ -177,7 +177,7 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
     assert list(told.commits.offsets) == ["orders"]
     # Nothing has changed since, so the round reports only the group itself.
     assert read_round(plain, second).groups["billing"].seen == Seen("admin", looked=True)
-    # (Two rounds, one broker; ListOffsets three times each.)
+    # Two rounds, one broker; ListOffsets three times each.
     assert {name: sent[name] for name in ("ListGroups", "DescribeGroups", "OffsetFetch")} == {
         "ListGroups": 2, "DescribeGroups": 2, "OffsetFetch": 2
     }  # fmt: skip

@@ -282,7 +282,7 @@ def test_a_server_that_cannot_be_asked_is_named_once_an_hour(caplog: pytest.LogC
     said = []
     with Client() as client:
         cluster = RocketMQCluster(client, [address], Filters())
-        for time in (0, 10_000, HOUR - 1, HOUR, HOUR + 10_000, 5_000):  # (The last clock goes back.)
+        for time in (0, 10_000, HOUR - 1, HOUR, HOUR + 10_000, 5_000):  # The last clock goes back.
             caplog.clear()
             with pytest.raises(RoundAbandonedError):
                 cluster.observe_groups([], frozenset(), time, Deadline.after(30))

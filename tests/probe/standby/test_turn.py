@@ -121,7 +121,7 @@ def test_a_round_is_not_made_by_a_memory_that_another_probe_has_made_old(world: 
         third.act()
         third.stop()
 
-    # (A probe reads the last round back between its first look and its opening record.)
+    # A probe reads the last round back between its first look and its opening record.
     second.writer.before_append = one_round_and_away
     second.act()
     assert [type(each.record) for each in world.log if each.probe == second.name] == [RoundOpened]
