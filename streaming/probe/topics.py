@@ -85,7 +85,7 @@ def topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]] | N
         include_topic_authorized_operations=True,
         min_version=4,
     )
-    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001 - as clients.py does, and why
+    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001 - see clients.py
     if answer.API_VERSION < 8:
         return None
     return {

@@ -33,7 +33,7 @@ GRACE_S = 3.0
 """A broker needs this long at most to close its log cleanly; nobody waits for it, since the starter is gone."""
 
 _BACKUPS = 5
-"""Of 10 MB each: weeks of a healthy job, and all of a bad night."""
+"""Each has up to 10 MB: weeks of a healthy job, and all of a bad night."""
 
 _POLL_S = 0.5
 """The longest delay until the death of a starter is noticed whose pipe a fork holds open."""

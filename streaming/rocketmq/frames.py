@@ -277,7 +277,7 @@ def _from_binary(header: bytes, body: bytes | None) -> Frame:
     while at < end:
         name, at = _text(header, at, _SHORT, end)
         value, at = _text(header, at, _INT, end)
-        if name is not None and value is not None:  # as Java, which reads a text of no length as null
+        if name is not None and value is not None:  # Java reads a text of no length as null
             fields[name] = value
     if end != len(header):
         message = f"header: {len(header) - end} bytes after its last field, at byte {end}"

@@ -246,7 +246,7 @@ def main(clusters: Sequence[Settings]) -> int:
     Args:
         clusters: The settings of every cluster. What is shared (lake, server, rules, owners) is the same in each.
     """
-    set_up_log({"uvicorn.error": logging.WARNING, "urllib3": logging.ERROR})  # whose warnings contain paths of URLs
+    set_up_log({"uvicorn.error": logging.WARNING, "urllib3": logging.ERROR})  # its warnings have paths of URLs
     return exit_code(lambda: _run(clusters))
 
 

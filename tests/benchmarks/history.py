@@ -35,7 +35,7 @@ from tests.benchmarks.figure import Figure, Say
 __all__ = ["history"]
 
 _GROUPS = 1_000
-"""Of ten partitions each, seven in ten of them busy."""
+"""Each has ten partitions, and seven in ten are busy."""
 
 _DAYS, _PARTITION_DAYS = 365, 30
 """Days of history of groups, and of partitions."""

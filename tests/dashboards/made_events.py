@@ -190,7 +190,7 @@ def add_events(lake: MadeLake) -> None:
     )
     lake.add(
         "advice_days",
-        # Of the other cluster: the maintenance of the first would carry the advice on from this day, and end it.
+        # It belongs to the other cluster: maintenance of the first would carry the advice on from this day, and end it.
         {"cluster": OTHER, "event_date": then, "first_day": then - 6, "period_days": 7, "groups": 30, "advices": 3},
     )
     early = ms - int(timedelta(hours=1).total_seconds() * 1000)

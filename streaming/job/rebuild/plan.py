@@ -115,7 +115,7 @@ def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
         start = msgspec.structs.replace(start, base=base, rounds_of=newest.cluster_id)
         before = _round_below(tables["rounds"], base + topics.rounds_begin)
     if before is not None:
-        # Without its number: of a round that the topic is losing the closing record may still be there.
+        # Without its number: the closing record of a round that the topic is losing may still be there.
         start = msgspec.structs.replace(start, time=before.time, elapsed=before.elapsed)
     newest_round, newest_time = (newest.number, newest.time) if newest is not None else (-1, -1)
     return Rebuild(

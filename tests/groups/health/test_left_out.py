@@ -233,7 +233,7 @@ def test_a_topic_of_a_regular_expression_that_the_target_has_and_no_round_shows_
         assert found(life) == []
         life.take(shows(30 + GRACE_S))
         assert [name for name, _ in found(life)] == ["topic_not_visible"]
-        # Of a topic whose id no round has shown nobody knows whether it is old or orders that the target has.
+        # Nobody knows whether a topic whose id no round has shown is old, or the orders that the target has.
         names = "orders" if first else "old, orders"
         assert detail(life) == f"subscribed, but not visible: {names}"
 

@@ -352,7 +352,7 @@ def test_a_strategy_that_fails_by_one_view_explains_nothing_and_another_view_wha
     allocation = Allocation(room_separator="@", nearby_delegate="AVG")
     world = World(GroupConfig("test", allocation=lambda _: allocation))
     world.join(*(Client(name, strategy=NEARBY) for name in (A, B)))
-    # Of this client the room is "". It is on one broker's list alone, and in no room it gets no queue.
+    # This client's room is "". It is on one broker's list alone, and in no room it gets no queue.
     world.clients["@"] = Client("@", strategy=NEARBY, topics=())
     world.lists["broker-b"] = [A, B, "@"]
     world.clients[A].held[TOPIC] = {("broker-a", 0), ("broker-a", 1), ("broker-b", 0), ("broker-b", 1)}

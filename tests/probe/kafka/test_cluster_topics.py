@@ -265,7 +265,7 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
                 special: TopicRetention(1_234_567, 1_000_000, deletes=True, append_time=True, compacts=True),
                 compacted: TopicRetention(-1, -1, deletes=False, append_time=False, compacts=True),
             }
-        # Of the topics, and of the broker how long it keeps offsets.
+        # One request for the topics, and one for how long the broker keeps offsets.
         assert sent["DescribeConfigs"] == 2
 
 
