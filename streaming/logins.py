@@ -7,7 +7,8 @@ end sessions (`connections.max.reauth.ms`, KIP-368). So it is given the file of 
 - an OAUTHBEARER token comes from an object of ours;
 - `ssl_password` may be a function (`ssl.SSLContext.load_cert_chain`), and certificates are files already.
 
-A secret that cannot be read at a later login is a `SaslAuthenticationFailedError`: an outage, until it can.
+A secret that cannot be read at a later login is a `SaslAuthenticationFailedError`, and a certificate that does not fit
+its key yet a `KafkaConnectionError`: an outage, until it can, or does.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from urllib.error import HTTPError
 from urllib.parse import quote_plus, urlencode
 from urllib.request import Request, urlopen
 
-from kafka.errors import SaslAuthenticationFailedError
+from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
+from kafka.net import manager
 from kafka.net.sasl import get_sasl_mechanism, register_sasl_mechanism
 from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.net.transport import KafkaSSLTransport
 
 from streaming.exceptions import SetupError
 
@@ -46,6 +49,24 @@ def read_passwords_at_each_login() -> None:
         mechanism = get_sasl_mechanism(name)
         if not issubclass(mechanism, _ReadAtLogin):
             register_sasl_mechanism(name, type(mechanism.__name__, (_ReadAtLogin, mechanism), {}), overwrite=True)
+
+
+def read_certificates_at_each_login() -> None:
+    """Let kafka-python take a certificate without its key for a failed handshake.
+
+    To kafka-python 3.0.12 it is an error that is not Kafka's, with which its loop that asks for metadata ends: the
+    client would never see another leader, or epoch of one, again.
+    """
+    manager.KafkaSSLTransport = _Transport
+
+
+class _Transport(KafkaSSLTransport):  # type: ignore[misc]  # kafka-python ships no types
+    def __init__(self, *given: Any, **config: Any) -> None:
+        try:
+            super().__init__(*given, **config)
+        except (OSError, SetupError) as error:
+            message = f"Handshake failed: {error}"
+            raise KafkaConnectionError(message) from error
 
 
 class _ReadAtLogin:

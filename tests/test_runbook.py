@@ -30,7 +30,7 @@ _FIRES = "tests/serve/metrics/test_rules.py::test_each_rule_fires_when_it_should
 _HEALS = "tests/alerts/test_trouble.py::test_a_table_that_heals_is_judged_on_and_the_alert_resolves"
 _KEPT = "tests/process/test_programs.py::test_who_is_killed_or_needs_a_person_is_back_and_the_others_go_on"
 _KILLED = "tests/up/test_up.py::test_every_process_that_is_killed_is_back"
-_OUTAGE = "tests/job/source/test_planner.py::test_an_outage_is_waited_out_and_what_has_failed_is_not_asked_again"
+_OUTAGE = "tests/job/source/test_planner.py::test_an_outage_is_waited_out"
 _RESENT = (
     "tests/alerts/delivery/test_alertmanager.py"
     "::test_what_fires_is_sent_again_with_a_later_end_and_a_watchdog_while_rounds_are_judged"

@@ -182,6 +182,9 @@ class KafkaSettings(Section):
             config["sasl_mechanism"] = self.sasl_mechanism
             config |= self._login()
         if self.security_protocol.endswith("SSL"):
+            from streaming.logins import read_certificates_at_each_login  # noqa: PLC0415 - as in `_login`
+
+            read_certificates_at_each_login()
             config["ssl_check_hostname"] = self.ssl_check_hostname
             for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
                 if path := getattr(self, name):

@@ -40,6 +40,9 @@ pytestmark = [
 
 _SESSION_MS = 3_000
 
+_METADATA_S = 15
+"""After it the source's consumers ask for metadata again (`streaming/job/source/connection.py`)."""
+
 
 @pytest.fixture(scope="module")
 def ends_sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
@@ -209,6 +212,8 @@ def test_a_certificate_and_its_key_are_replaced_one_after_the_other_and_nothing_
         ends_sessions.broker.stop()
         ends_sessions.broker.start()
         pair.until(lambda: "No round closes" in pair.log_of("probe"), "a certificate without its key was not noticed")
+        # Long enough for every process to ask for metadata meanwhile, the workers among them.
+        threading.Event().wait(2 * _METADATA_S)
         shutil.copy(key, files / "client.key")
         (files / "key-password").write_text("another-one\n")
         pair.goes_on("with the renewed certificate")

@@ -51,18 +51,6 @@ class Readers:
         if self.log is not None and self.log is not self.bus:
             self.log.refresh()
 
-    def close(self) -> None:
-        """Close them, after which `kept_readers` opens new ones.
-
-        What has failed is not trusted with the next question. In kafka-python 3.0.12 the loop that asks for metadata
-        ends with an error that is not Kafka's, as of a certificate without its key: leaders stay what they were.
-        """
-        for key in [key for key, kept in _READERS.items() if kept is self]:
-            del _READERS[key]
-        self.bus.close()
-        if self.log is not None and self.log is not self.bus:
-            self.log.close()
-
 
 _READERS: dict[tuple[int, str], Readers] = {}
 

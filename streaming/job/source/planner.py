@@ -129,13 +129,9 @@ class Planner:
         """
         if self._settings.hold is not None and Path(self._settings.hold).exists():
             return offsets
-        readers: Readers | None = None
         try:
-            readers = self._connect(self._settings, 0.0)
-            end = self._latest(readers, Positions.read(offsets), max_rounds)
+            end = self._latest(self._connect(self._settings, 0.0), Positions.read(offsets), max_rounds)
         except (KafkaError, UnreadableTopicError, OSError) as error:
-            if readers is not None:
-                readers.close()
             self._outages += 1
             if self._outages == 1 or self._outages % 10 == 0:
                 what = visible(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

@@ -128,9 +128,8 @@ class LogTail:
 
     def close(self) -> None:
         """Close the consumer."""
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.close()
+        if self._reader is not None:
+            self._reader.close()
 
     def read(
         self,
@@ -184,7 +183,6 @@ class LogTail:
                 elif not isinstance(item, Missing):
                     unread.add(partition)
         except (UnreadableTopicError, KafkaError) as error:
-            self.close()  # a consumer that has failed is not trusted with the next question
             _LOG.info("The offsets log could not be followed, so coordinators are asked: %s", error)
             return {wanted.partition for wanted in ranges}
         for partition in list(compactors):

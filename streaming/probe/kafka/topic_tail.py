@@ -42,9 +42,8 @@ class TopicTail(ABC):
 
     def close(self) -> None:
         """Close the reader."""
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.close()
+        if self._reader is not None:
+            self._reader.close()
 
     def read_to(self, ends: Mapping[int, int], topic_id: str | None, deadline: Deadline) -> str | None:
         """Read up to these ends.
@@ -81,7 +80,6 @@ class TopicTail(ABC):
                 elif isinstance(item, Gone) and not item.before_log:
                     return item.reason  # the next round sees a lower end
         except (UnreadableTopicError, KafkaError) as error:
-            self.close()  # a reader that has failed is not trusted with the next question
             self.is_refused = isinstance(error.__cause__, AuthorizationError)
             return str(error)
         self.positions |= ends

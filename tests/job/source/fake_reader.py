@@ -94,9 +94,6 @@ class FakeReader:
     def refresh(self) -> None:
         self._ask("refresh")
 
-    def close(self) -> None:
-        self.calls["close"] += 1
-
     def starts(self, topic: str) -> dict[int, int]:
         self._ask("starts")
         return {p: self.deleted_below[TopicPartition(topic, p)] for p in self.partitions(topic)}

@@ -134,9 +134,6 @@ class ReadTopic:
         assert self.ends_at in {None, kind}
         return dict.fromkeys(leaders, len(self.log))
 
-    def close(self) -> None:
-        """There is nothing to close."""
-
     def read(self, ranges: Iterable[OffsetRange]) -> Iterator[tuple[OffsetRange, FetchedBatch]]:
         if self.raises is not None:
             raise self.raises
