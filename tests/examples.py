@@ -11,8 +11,6 @@ from typing import Any, Final
 
 import pytest
 
-__all__ = ["BY_NIGHT", "by_day", "ends", "examples"]
-
 BY_NIGHT: Final = "CASES" in os.environ
 """Whether everything is tried: `make test-all` and `make mutants` set CASES."""
 

@@ -18,17 +18,6 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-__all__ = [
-    "BUSY",
-    "HOLD",
-    "HOLD_ANSWERS",
-    "LOSE_COMMITS",
-    "NOTHING",
-    "RESET",
-    "RESET_COMMITS",
-    "FaultyStore",
-]
-
 NOTHING = "nothing"
 """Everything is passed on."""
 

@@ -20,8 +20,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Installed", "install"]
-
 _ROOT = Path(__file__).resolve().parent.parent
 
 _SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "assignors", "streaming", "dashboards", "conf")

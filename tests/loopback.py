@@ -13,8 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, unquote_plus
 
-__all__ = ["Asked", "Loopback", "TokenEndpoint"]
-
 
 class Asked(NamedTuple):
     """A request: its path has the query."""

@@ -14,8 +14,6 @@ from streaming.demo.ports import free_port
 from streaming.places import cache_folder
 from streaming.process import GuardedProcess
 
-__all__ = ["ACCESS_KEY", "SECRET_KEY", "ObjectStore", "versitygw"]
-
 ACCESS_KEY, SECRET_KEY = "evenkeel-tests", "a-secret-of-the-tests"
 
 _START_S = 60

@@ -11,8 +11,6 @@ import pytest
 
 from streaming.demo.broker import EmbeddedBroker
 
-__all__ = ["Node", "Pair", "pair_of_brokers"]
-
 _CLUSTER_ID = "c29tZS1jbHVzdGVyLWlkMQ"
 
 

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["unless_too_busy", "until"]
-
 Result = TypeVar("Result")
 
 _ATTEMPTS = 5

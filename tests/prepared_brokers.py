@@ -22,8 +22,6 @@ from streaming.jars import classpath, find_java
 from tests.java_tools import describe_all_groups
 from tests.short_lived import SHORT_LIVED
 
-__all__ = ["prepare", "use_what_is_prepared"]
-
 _CACHE = Path(__file__).resolve().parents[1] / ".cache" / "tests"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SHORT_LIVED", "UNVERIFIED"]
-
 # A fifth of a JVM's start is the verification of bytecode, which is not needed for jars with a verified SHA-256.
 UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
 

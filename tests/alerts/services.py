@@ -16,8 +16,6 @@ import requests
 
 from tests.loopback import Asked, Loopback
 
-__all__ = ["MailServer", "Receiver", "Request", "Services"]
-
 
 class Receiver(Loopback):
     """Receives JSON messages; a context manager.

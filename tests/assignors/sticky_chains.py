@@ -16,8 +16,6 @@ from assignors.clients.sticky.claims import write_sticky
 from tests.assignors.random_groups import RACKS, names, random_ids
 from tests.oracle.java_assignors import Case
 
-__all__ = ["Decide", "chain"]
-
 Decide = Callable[[Case], Assignment | None]
 """The leader's decision; None when it fails (the chain then ends)."""
 

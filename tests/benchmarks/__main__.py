@@ -36,8 +36,6 @@ from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import FULL, steady_state
 
-__all__ = ["main"]
-
 Measure = Callable[[BenchCluster, Say], list[Figure]]
 """Some need no broker, and pass over it."""
 

@@ -36,8 +36,6 @@ from streaming.tables import ALL_TABLES, DeltaLake, LakeReader, Table
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["ages"]
-
 _BATCHES_A_DAY = 8_640
 _AGES = (1, 35, 365)
 """Days after which the lake is looked at."""

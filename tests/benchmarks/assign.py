@@ -22,8 +22,6 @@ from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_
 from streaming.jars import classpath, find_java
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["NEWCOMER", "Size", "assignments", "checksum", "compared"]
-
 NEWCOMER = "newcomer"
 """Member id of the joining member; the others are member0, member1 and so on."""
 

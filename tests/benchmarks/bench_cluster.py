@@ -18,8 +18,6 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 
-__all__ = ["BenchCluster", "bench_cluster"]
-
 _PREFIX = "evenkeel-bench-"
 
 

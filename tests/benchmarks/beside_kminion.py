@@ -26,8 +26,6 @@ from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, up, up_settings
 from tests.offsets_log.written import offset_key
 
-__all__ = ["beside_kminion"]
-
 _SIZE = GroupsSize(1_000, 50, 20)
 _LOG_PARTITIONS = 50
 _LONGEST_S = 600.0

@@ -12,8 +12,6 @@ from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.measured_job import measure_job, memory_of
 
-__all__ = ["catch_up"]
-
 _NAME = "backlog"
 _SAY_EVERY = 10
 

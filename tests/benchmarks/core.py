@@ -24,8 +24,6 @@ from streaming.records import (
 )
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["CoreSize", "core", "milliseconds"]
-
 _TOPIC = "orders"
 _TOPIC_ID = "5IbGvSVlRhO4WsV27SXSPw"
 _MEMBERS = 2

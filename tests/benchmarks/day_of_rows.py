@@ -29,8 +29,6 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from streaming.tables import DeltaLake, Table, table_named
 
-__all__ = ["CLUSTER", "DaySize", "MadeDay", "write_day"]
-
 CLUSTER = "bench"
 _MEMBERS = 2
 _OCCASIONAL_ROUNDS = 30

@@ -25,8 +25,6 @@ from streaming.up import JOB, PROBE
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["delay"]
-
 _NAME = "delay"
 _GROUP = "checkout"
 _TOPIC = "orders"

@@ -11,8 +11,6 @@ from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.measured_job import measure_job, memory_of
 
-__all__ = ["downtime"]
-
 _NAME = "downtime"
 _GROUPS, _PARTITIONS = 1_000, 10
 _COMMITS_A_ROUND = 2

@@ -12,8 +12,6 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 
 from streaming.jars import find_java, java_release
 
-__all__ = ["Figure", "Say", "load", "machine"]
-
 Say = Callable[[str], None]
 """Shows the current step of a measurement in a few words."""
 

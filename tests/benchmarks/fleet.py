@@ -21,8 +21,6 @@ from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree
 
-__all__ = ["fleet"]
-
 _SIZE = GroupsSize(1_000, 10, 100)
 _CLUSTERS = 10
 _SETTLED_ROUNDS = 6

@@ -32,8 +32,6 @@ from streaming.tables import (
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["history"]
-
 _GROUPS = 1_000
 """Each has ten partitions, and seven in ten are busy."""
 

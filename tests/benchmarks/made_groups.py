@@ -70,8 +70,6 @@ def group_value(
     return written.group_value(3, members, generation=generation, protocol=strategy, leader=leader, timestamp=time)
 
 
-__all__ = ["MadeGroups"]
-
 _LOG_PARTITIONS = 50
 """Kafka's default of `offsets.topic.num.partitions`."""
 

@@ -25,8 +25,6 @@ from streaming.process import GuardedProcess
 from streaming.tables import DeltaLake
 from tests.benchmarks.figure import Say
 
-__all__ = ["BatchReport", "JobReport", "Spent", "measure_job", "memory_of"]
-
 _POLL_S = 0.2
 _GRACE_S = 60.0
 _MOST_BATCHES = 1_000

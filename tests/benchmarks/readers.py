@@ -21,8 +21,6 @@ from streaming.maintain import Maintainer
 from tests.benchmarks.day_of_rows import CLUSTER, DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["AT_REST", "readers"]
-
 AT_REST = DaySize(groups=100_000, hours=1 / 6, busy=0.01, occasional=0.02, with_members=0.03)
 """Groups as large clusters have them: most have no members and rest."""
 

@@ -27,8 +27,6 @@ from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import commit_value
 from tests.offsets_log.written import offset_key
 
-__all__ = ["READINGS", "Reading", "processor_seconds", "reading", "write"]
-
 _GROUPS = 20
 _PARTITIONS = 50
 """20 groups of 50 partitions: the share of one of 50 log partitions in a cluster with 1,000 such groups."""

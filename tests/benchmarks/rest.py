@@ -14,8 +14,6 @@ from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, await_rounds, rounds_of, up, up_settings
 
-__all__ = ["active", "rest", "scale"]
-
 _ROUNDS_BEFORE = SETTLED_ROUNDS + SPREAD_ROUNDS + 2
 """Rounds until only heartbeats report the groups, and two more."""
 

@@ -20,8 +20,6 @@ from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, await_rounds, part_of, rounds_of, up, up_settings
 
-__all__ = ["restart"]
-
 _SIZE = GroupsSize(20, 5, 2)
 _INTERVAL_MS = 2_000
 _ROUNDS_BETWEEN = 30

@@ -26,8 +26,6 @@ from tests.probe.witness import asked_of_rocketmq
 from tests.rocketmq.member import RocketMQMember
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
-__all__ = ["rocketmq"]
-
 _START_S = 300.0
 _ROUND_S = 60.0
 _GROUPS, _MEMBERS = 100, 2

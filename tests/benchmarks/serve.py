@@ -28,8 +28,6 @@ from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.readers import AT_REST
 
-__all__ = ["serve"]
-
 _REFRESH_S = 3.0
 _ROUND_S = 10.0
 _VIEWERS, _SECONDS = 100, 60.0

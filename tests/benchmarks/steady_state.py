@@ -103,8 +103,6 @@ def stage_seconds(settings: Settings, folder: Path, batches: int) -> dict[str, f
     return {name: median(seconds[name] for seconds in counted) for name in STAGES}
 
 
-__all__ = ["FULL", "steady_state"]
-
 _COMMITS_A_ROUND = 2
 _REBALANCING = 100
 """One group in this many rebalances in a round: with a thousand groups, some deployment is always in progress."""

@@ -27,17 +27,6 @@ from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Say
 from tests.probe.witness import Cluster
 
-__all__ = [
-    "CommittingGroups",
-    "GroupsSize",
-    "UpTree",
-    "await_rounds",
-    "part_of",
-    "rounds_of",
-    "up",
-    "up_settings",
-]
-
 _LONGEST_S = 900.0
 _GRACE_S = 120.0
 _AT_ONCE = 100

@@ -14,19 +14,6 @@ import yaml
 
 from streaming.places import cache_folder
 
-__all__ = [
-    "CHART",
-    "KUBERNETES",
-    "Manifest",
-    "environment_of",
-    "manifests_of",
-    "of_kind",
-    "pods_of",
-    "run_helm",
-    "settings_file",
-    "text_of",
-]
-
 CHART = Path(__file__).resolve().parents[2] / "conf" / "deploy" / "helm" / "evenkeel"
 KUBERNETES = "1.37"
 

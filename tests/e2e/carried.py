@@ -23,18 +23,6 @@ from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
 from tests.e2e.compacting import PARTITIONS, Record, names
 from tests.e2e.recording import CLUSTER
 
-__all__ = [
-    "FILES",
-    "LAKE",
-    "first_half",
-    "meaning",
-    "packed_files",
-    "packed_lake",
-    "restore",
-    "settings_on",
-    "unpack_lake",
-]
-
 LAKE = "lake.txt"
 
 _IDENTITY = re.compile(r'"(cluster_id|topics)": ?("[^"]*"|\{[^}]*\})')

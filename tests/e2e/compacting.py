@@ -86,8 +86,6 @@ def dump_topics(settings: Settings) -> Iterator[Record]:
     consumer.close()
 
 
-__all__ = ["RECORDS", "ROUNDS", "SETTINGS", "CompactedTopics", "job_on"]
-
 SETTINGS = SourceSettings(cluster=CLUSTER, kafka={})
 RECORDS = [Record.of(line) for line in read_packed(TOPICS)]
 ROUNDS = sum(record.topic == "rounds" for record in RECORDS) // 2

@@ -10,8 +10,6 @@ from typing import Any
 
 from streaming.demo.java_member import SINK_GROUP
 
-__all__ = ["OTHER_KINDS", "UNCOUNTED", "Generation", "Place", "Played"]
-
 Place = tuple[str, str, int]
 """Group, topic, partition."""
 

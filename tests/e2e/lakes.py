@@ -35,8 +35,6 @@ def write_packed(name: str, release: str, origin: str, lines: Iterable[Any]) -> 
     return (_RECORDED / release / name).write_text(f"{comment}\n{data}\n", "ascii")
 
 
-__all__ = ["Lake", "contents", "differences", "without_rebuilds"]
-
 Lake = dict[str, Counter[str]]
 """Rows by table; a row is the text of its columns in order, which shows NULL, types and floats exactly."""
 

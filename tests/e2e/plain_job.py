@@ -17,8 +17,6 @@ from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
 from streaming.job.source.settings import SourceSettings
 
-__all__ = ["PAST", "PlainJob", "present"]
-
 Row = TypeVar("Row", LagRow, GroupHealthRow, MemberRow, DriftRow)
 
 # Columns about the time before the row's round or record. A late start cannot know them:

@@ -168,8 +168,6 @@ class RoundsWatch:
                 self.closed.append(content)
 
 
-__all__ = ["CLUSTER", "PLAY_S", "STORIES", "Recording", "record", "settings_for"]
-
 CLUSTER = "recorded"
 
 STORIES = tuple(

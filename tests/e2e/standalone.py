@@ -20,8 +20,6 @@ from streaming.jars import find_java
 from streaming.process import GuardedProcess
 from tests.short_lived import SHORT_LIVED
 
-__all__ = ["StandaloneCluster", "kill_tree", "python_without_evenkeel"]
-
 _PATIENCE_S = 60.0
 
 

@@ -16,8 +16,6 @@ from streaming.job.operator import advance_key
 from tests.e2e.lakes import read_packed, write_packed
 from tests.e2e.recording import CLUSTER
 
-__all__ = ["STREAMS", "RecordedStream", "read_streams", "rows_of", "write_streams"]
-
 STREAMS = "streams.txt"
 
 

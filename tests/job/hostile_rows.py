@@ -27,8 +27,6 @@ from streaming.tables.schema.table import (
     Type,
 )
 
-__all__ = ["hostile_rows"]
-
 _LAST_DAY = 2_932_896
 _LAST_MS = (_LAST_DAY + 1) * 86_400_000 - 1
 

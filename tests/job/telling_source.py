@@ -10,8 +10,6 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-__all__ = ["TellingSource", "private_kb_of_this"]
-
 
 def private_kb_of_this() -> int:
     """Memory of this process that it shares with no other."""

@@ -18,8 +18,6 @@ from coverage import Coverage
 
 from tests.mutants.mutations import Mutation
 
-__all__ = ["Executions", "merged", "module_name", "record"]
-
 # Who executed a line, where it was no test: the import of the core.
 _IMPORT: Final = "import"
 

@@ -39,8 +39,6 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.mutants.executions import Executions, merged, module_name, record
 from tests.mutants.mutations import Mutation, mutated, mutations_of
 
-__all__ = ["ROOMS", "Equivalent", "Mutant", "Result", "equivalent", "run", "sample"]
-
 _CHECKOUT: Final = Path(__file__).parents[2]
 _EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
 

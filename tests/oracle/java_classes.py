@@ -35,8 +35,6 @@ class ShareMembers(MembersProcess):
         super().__init__(java_command(source, classpath(f"clients-{release}"), "512m"))
 
 
-__all__ = ["java_command"]
-
 _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "tests"
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from assignors.connect import CONNECTOR, Unit
 from tests.oracle.java_runner import JavaRunner, hexed, unhexed
 
-__all__ = ["RELEASES", "Connect", "DealCase", "Fields", "JavaDealt", "WrittenAssignment"]
-
 RELEASES = {"3.4.1": "connect-3.4.1", "3.7.1": "connect-3.7.1", "4.3.1": "connect"}
 """The set of jars (`conf/jars.toml`) by release."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from assignors.rocketmq import MessageQueue, Options, Queues
 from tests.oracle.java_runner import JavaRunner, Thrown, hexed, joined, thrown_in, unhexed
 
-__all__ = ["RELEASE", "Answer", "RocketMq", "RocketMqCase"]
-
 RELEASE = "5.5.0"
 
 

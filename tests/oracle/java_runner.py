@@ -14,8 +14,6 @@ from typing import Self
 from streaming.jars import classpath
 from tests.oracle.java_classes import java_command
 
-__all__ = ["JavaRunner", "Thrown", "hexed", "joined", "thrown_in", "unhexed"]
-
 _TIMEOUT_S = 280
 """Limit for one batch."""
 

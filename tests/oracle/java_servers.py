@@ -8,8 +8,6 @@ from itertools import starmap
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, Target
 from tests.oracle.java_runner import JavaRunner, Thrown, hexed, joined, thrown_in, unhexed
 
-__all__ = ["RELEASES", "SHARE_RELEASES", "ServerCase", "Servers"]
-
 RELEASES = ("3.8.1", "3.9.1", "4.0.0", "4.0.1", "4.4.0")
 
 SHARE_RELEASES = ("4.0.1", "4.1.1", "4.2.0", "4.4.0")

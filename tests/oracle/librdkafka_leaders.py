@@ -25,8 +25,6 @@ from tests.assignors.random_groups import RACKS
 from tests.offsets_log.written import sized, string, subscription
 from tests.oracle.java_assignors import Case
 
-__all__ = ["Unanswered", "ask_librdkafka"]
-
 _ANSWER_S = 200.0
 # One in several hundred joins is never followed by an assignment; on a busy machine others take seconds.
 _SILENT_S = 5.0

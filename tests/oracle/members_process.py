@@ -11,8 +11,6 @@ from signal import SIGCONT, SIGSTOP
 from threading import Event, Lock, Thread
 from typing import NamedTuple, Self
 
-__all__ = ["MembersProcess", "Told"]
-
 _END_S = 20.0
 _ROOT = Path(__file__).resolve().parents[2]
 

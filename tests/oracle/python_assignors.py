@@ -21,8 +21,6 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from assignors import Assignment, Group, from_topics
 
-__all__ = ["NeverEnds", "ask_aiokafka", "ask_kafka_python"]
-
 # Far beyond what the groups of the tests need: more moves than this are an endless loop.
 _MOST_MOVES = 5_000
 

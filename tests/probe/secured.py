@@ -35,8 +35,6 @@ from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.demo.ports import free_port
 
-__all__ = ["PASSWORD", "RIGHTS", "Secured", "Tokens", "client_certificate", "running", "trust"]
-
 PASSWORD = "not-a-secret"
 
 

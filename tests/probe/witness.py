@@ -29,8 +29,6 @@ from streaming.probe.deadline import Deadline
 from streaming.records import GroupObservation, RoundClosed, RoundOpened, TopicObservation
 from streaming.rocketmq import Answer, Client, Question, Request
 
-__all__ = ["Cluster", "MakeSettings", "Seen", "asked_of_rocketmq", "read", "read_round", "requests_sent", "rounds_of"]
-
 MakeSettings = Callable[..., Settings]
 
 

@@ -11,8 +11,6 @@ import msgspec
 from streaming.groups.rows import ChurnRow, DriftRow
 from tests.real_groups.followed import Followed
 
-__all__ = ["BOTH_KNOW", "ONLY_THE_LOG", "BothModes"]
-
 ONLY_THE_LOG: Final[Mapping[str, frozenset[str]]] = {
     "rebalance_churn": frozenset(
         {

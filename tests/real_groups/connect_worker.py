@@ -16,8 +16,6 @@ from streaming.jars import classpath, find_java
 from streaming.process import GuardedProcess
 from tests.short_lived import SHORT_LIVED
 
-__all__ = ["ConnectWorker", "Units"]
-
 Units = frozenset[tuple[str, str, int]]
 """Who runs what: URL of the worker, connector, and number of the task, or -1 for the connector itself."""
 

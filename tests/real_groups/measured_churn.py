@@ -90,8 +90,6 @@ def unowned(gaps: Sequence[Gap], decided: Iterable[float]) -> list[tuple[float, 
     return found
 
 
-__all__ = ["MeasuredGroup"]
-
 _MOST_MEMBERS: Final = 5
 
 _MEMBER = tuple[MembersProcess, str]

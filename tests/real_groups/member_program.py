@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-__all__ = ["Tell", "serve"]
-
 Tell = Callable[[str, Iterable[Any]], None]
 """Reports what has happened to partitions of a member: `assigned`, `revoked` or `lost`."""
 

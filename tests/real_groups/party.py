@@ -13,8 +13,6 @@ from tests.java_tools import describe_groups
 from tests.oracle.java_classes import JavaMembers
 from tests.real_groups.followed import Followed, until
 
-__all__ = ["RECORDS", "Party", "assert_as_the_tool_says", "make_topics", "produce"]
-
 RELEASE = "4.3.1"
 
 RECORDS = 5

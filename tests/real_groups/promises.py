@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 
 from streaming.records import MembershipRecord
 
-__all__ = ["broken", "facts"]
-
 _RANGE = {"range"}
 _ROUNDROBIN = {"roundrobin", "RoundRobinAssigner"}
 

@@ -11,8 +11,6 @@ from random import Random
 from streaming.records import MembershipRecord
 from tests.real_groups.real_members import Joins, Member, StartMember
 
-__all__ = ["ChurningGroup", "Grow"]
-
 Grow = Callable[[str], None]
 """Adds a partition to a topic, unless it has its maximum."""
 

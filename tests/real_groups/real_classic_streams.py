@@ -11,8 +11,6 @@ from streaming.jars import classpath
 from streaming.records import MembershipRecord, thread_of
 from tests.oracle.java_classes import java_command
 
-__all__ = ["ClassicStreams", "Tasks", "tasks_in"]
-
 _SOURCE = Path(__file__).resolve().parents[1] / "oracle" / "ClassicStreams.java"
 _END_S = 20.0
 

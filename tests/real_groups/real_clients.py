@@ -106,8 +106,6 @@ def _run(command: Sequence[str], folder: Path, **environment: str) -> None:
     assert not done.returncode, f"{' '.join(command)}: {done.stderr}"
 
 
-__all__ = ["PROGRAMS", "Program"]
-
 _NO_OWN: Mapping[str, Any] = {}
 
 

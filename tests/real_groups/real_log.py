@@ -17,8 +17,6 @@ from tests.groups.build import Life, make_observation, make_topic
 from tests.real_groups.real_members import Member
 from tests.real_groups.recorded import Recording
 
-__all__ = ["Keep", "Scaled", "core_verdicts", "follow", "leave_all", "offsets_log", "read_on", "record_group"]
-
 
 @contextmanager
 def offsets_log(bootstrap: str) -> Iterator[KafkaConsumer]:

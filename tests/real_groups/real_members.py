@@ -11,17 +11,6 @@ from streaming.demo.stage import QUIET_LIBRDKAFKA
 from tests.oracle.java_classes import JavaMembers
 from tests.oracle.members_process import MembersProcess
 
-__all__ = [
-    "HASH_SEED",
-    "LIBRARIES",
-    "Joins",
-    "KafkaPythonMembers",
-    "LibrdkafkaMembers",
-    "Member",
-    "StartMember",
-    "starter",
-]
-
 HASH_SEED = "the result depends on the hash seed of the leader's Python process"
 """Why a decision of kafka-python's sticky strategies may only be checked for validity."""
 

@@ -11,8 +11,6 @@ from tests.java_tools import run_java
 from tests.oracle.java_classes import java_command
 from tests.oracle.members_process import MembersProcess
 
-__all__ = ["Described", "Machine", "Told", "configure_group", "describe_streams_group"]
-
 _SOURCE = Path(__file__).resolve().parents[1] / "oracle" / "StreamsMembers.java"
 _TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 

@@ -24,8 +24,6 @@ from streaming.offsets_log import Compactor
 from streaming.records import MembershipRecord
 from tests.groups.build import CONFIG, Life, make_observation, make_topic
 
-__all__ = ["Recording", "judged_lines", "records_of"]
-
 
 @dataclass
 class Recording:

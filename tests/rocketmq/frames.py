@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from streaming.rocketmq import JSON, ROCKETMQ, Frame, encode_frame
 from streaming.rocketmq.frames import LANGUAGES
 
-__all__ = ["encoded", "frames"]
-
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _INT16 = st.integers(-(2**15), 2**15 - 1)
 _INT32 = st.integers(-(2**31), 2**31 - 1)

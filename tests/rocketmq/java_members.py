@@ -12,8 +12,6 @@ from streaming.rocketmq import Client, Frame, Question, Request, answers
 from tests.oracle import java_classes
 from tests.patience import until
 
-__all__ = ["JavaMembers"]
-
 _LIMIT_S = 60.0
 _JARS = "rocketmq-server-5.5.0"
 _SOURCE = Path(java_classes.__file__).with_name("RocketMqMembers.java")

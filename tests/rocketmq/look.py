@@ -11,8 +11,6 @@ from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.records import RocketMQObservation
 from streaming.rocketmq import Client
 
-__all__ = ["agree", "are_dealt_evenly", "holders", "look_until"]
-
 _LIMIT_S = 60.0
 _TIME = 1_795_582_476_897
 

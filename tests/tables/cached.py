@@ -7,8 +7,6 @@ from typing import Any
 
 from streaming.tables import DeltaLake, TableCache, Wanted, table_named
 
-__all__ = ["CURRENT", "CURRENT_OF_TWO", "HEALTH", "HOUR", "PAST", "begun", "cache", "health", "read_all"]
-
 HOUR = 3_600_000
 
 HEALTH = Wanted(

@@ -9,8 +9,6 @@ import pytest
 
 from assignors import Assignment, CannotTell, Group, LeaderWouldFail, PartitionRacks, Subscription, assign, same
 
-__all__ = ["Case", "check", "each", "member"]
-
 
 @dataclass(frozen=True)
 class Case:

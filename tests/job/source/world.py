@@ -21,8 +21,6 @@ from streaming.records import (
 from tests.job.source.fake_reader import FakeReader, both
 from tests.job.source.made_rounds import CLUSTER, closed, opened
 
-__all__ = ["FROM_LOG", "SETTINGS", "World", "closed_rounds", "gaps_of", "rounds_of", "told", "unreadable_of"]
-
 SETTINGS = SourceSettings(
     cluster=CLUSTER, kafka={}, offsets_topic="log", events_topic="events", rounds_topic="rounds", interval_ms=10_000
 )
