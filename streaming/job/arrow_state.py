@@ -37,71 +37,36 @@ _SEND_BYTES = 4 << 20
 class ArrowState:
     """State of one key, with the key's payloads of this batch and the rows that they result in.
 
-    It has the members of `pyspark.sql.streaming.state.GroupState` that a query without timeouts uses.
+    Of `pyspark.sql.streaming.state.GroupState` it has what a query without timeouts is asked for by pyspark itself.
 
     Attributes:
+        before: The stored value; None where there is none.
+        after: The value to store, to be set by the operator; None to have none.
         payloads: Packed inputs of this batch.
         rows: Packed output rows, to be set by the operator; None for none.
     """
 
-    __slots__ = ("_change", "_key_row", "_properties", "_value", "payloads", "rows")
+    __slots__ = ("_key_row", "_properties", "after", "before", "payloads", "rows")
 
     # A query without timeouts is never called because of one.
     hasTimedOut = False  # noqa: N815 - pyspark's name
 
-    def __init__(self, key_row: bytes, properties: str, value: tuple[Any, ...] | None) -> None:
+    def __init__(self, key_row: bytes, properties: str, before: tuple[Any, ...] | None) -> None:
         self._key_row = key_row
         self._properties = properties
-        self._value = value
-        self._change = _KEPT
+        self.before = before
+        self.after = before
         self.payloads: list[bytes] = []
         self.rows: bytes | None = None
-
-    @property
-    def exists(self) -> bool:
-        """Whether there is a state."""
-        if self._change == _KEPT:
-            return bool(_read(self._properties)["defined"])
-        return self._change == _UPDATED
-
-    @property
-    def get(self) -> tuple[Any, ...]:
-        """The stored value.
-
-        Raises:
-            ValueError: There is none.
-        """
-        if self._value is None or not self.exists:
-            message = "there is no state to get"
-            raise ValueError(message)
-        return self._value
-
-    def update(self, value: tuple[Any, ...]) -> None:
-        """Store a value."""
-        self._value = value
-        self._change = _UPDATED
-
-    def remove(self) -> None:
-        """Remove the value."""
-        self._change = _REMOVED
 
     def packed(self, dumps: Callable[[Any], bytes]) -> dict[str, Any]:
         """The state as it is sent back to the JVM; `dumps` pickles."""
         return {
-            "properties": _written(self._properties, self._change),
+            "properties": _written(self._properties, self.after is not self.before, self.after is not None),
             "keyRowAsUnsafe": self._key_row,
-            "object": dumps(self._value) if self.exists else None,
+            "object": dumps(self.after) if self.after is not None else None,
             "oldTimeoutTimestamp": _read(self._properties)["timeoutTimestamp"],
         }
-
-
-_KEPT, _UPDATED, _REMOVED = range(3)
-
-_CHANGES: dict[int, dict[str, bool]] = {
-    _KEPT: {},
-    _UPDATED: {"defined": True, "updated": True, "removed": False},
-    _REMOVED: {"defined": False, "updated": False, "removed": True},
-}
 
 
 # All keys of a batch have the same properties, except for whether there is a state.
@@ -112,9 +77,12 @@ def _read(properties: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _written(properties: str, change: int) -> str:
+def _written(properties: str, is_changed: bool, exists: bool) -> str:
     # The value is sent beside them.
-    return json.dumps(_read(properties) | {"optionalValue": None} | _CHANGES[change])
+    written = _read(properties) | {"optionalValue": None}
+    if is_changed:
+        written |= {"defined": exists, "updated": exists, "removed": not exists}
+    return json.dumps(written)
 
 
 def install() -> None:

@@ -138,12 +138,7 @@ def operator(
     config = group_config(settings, incarnations)
 
     def apply(key: tuple[str], _frames: Any, state: ArrowState) -> Iterable[Any]:
-        before = cast("PackedState", state.get) if state.exists else None
-        after, rows = advance_key(key[0], state.payloads, before, config)
-        if after is not None:
-            state.update(after)
-        elif state.exists:
-            state.remove()
+        state.after, rows = advance_key(key[0], state.payloads, cast("PackedState | None", state.before), config)
         if rows:
             state.rows = encode_rows(rows)
         return ()

@@ -121,20 +121,32 @@ def properties(*, defined: bool) -> dict[str, Any]:
 
 def apply(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
     """An operator that stores, removes or keeps its state, and returns rows or none, depending on its input."""
-    arrow = isinstance(state, ArrowState)
-    payloads = state.payloads if arrow else [payload for frame in frames for payload in frame["payload"]]
-    if b"remove" in payloads:
-        state.remove()
-    elif b"keep" not in payloads:
-        version, before = state.get if state.exists else (0, b"")
-        state.update((version + 1, before + b"".join(payloads)))
-    if b"silent" in payloads:
+    if isinstance(state, ArrowState):
+        state.after, state.rows = answered(key[0], state.payloads, state.before)
         return
-    answer = key[0].encode() + b":" + b",".join(payloads)
-    if arrow:
-        state.rows = answer
-    else:
+    before = state.get if state.exists else None
+    after, answer = answered(key[0], [payload for frame in frames for payload in frame["payload"]], before)
+    if after is None and before is not None:
+        state.remove()
+    elif after is not before:
+        state.update(after)
+    if answer is not None:
         yield pd.DataFrame({"rows": [answer]})
+
+
+def answered(
+    key: str, payloads: list[bytes], before: tuple[int, bytes] | None
+) -> tuple[tuple[int, bytes] | None, bytes | None]:
+    """The state after and the rows."""
+    after = before
+    if b"remove" in payloads:
+        after = None
+    elif b"keep" not in payloads:
+        version, held = before or (0, b"")
+        after = (version + 1, held + b"".join(payloads))
+    if b"silent" in payloads:
+        return after, None
+    return after, key.encode() + b":" + b",".join(payloads)
 
 
 def through(worker: Any, sent: bytes) -> tuple[list[bytes], list[dict[str, Any]]]:
