@@ -220,15 +220,10 @@ class PartitionDeliveries:
 
 
 class ShareStates:
-    """All share groups of a cluster, in the order of their records. Not for several threads.
-
-    Attributes:
-        changed: Groups with records since `changed` was last cleared; the caller clears it.
-    """
+    """All share groups of a cluster, in the order of their records. Not for several threads."""
 
     def __init__(self) -> None:
         """Know nothing."""
-        self.changed: set[str] = set()
         self._groups: dict[str, dict[tuple[str, int], PartitionDeliveries]] = {}
 
     def of(self, group: str) -> Mapping[tuple[str, int], PartitionDeliveries]:
@@ -243,7 +238,6 @@ class ShareStates:
             counts: Records that it archives are counted.
         """
         group, topic_id, number = record.key
-        self.changed.add(group)
         partitions = self._groups.setdefault(group, {})
         if record.ended:
             partitions.pop((topic_id, number), None)
