@@ -27,7 +27,6 @@ from streaming.record_batches import (
     OffsetRange,
     Record,
     UnreadableTopicError,
-    ask_offsets,
     walk,
 )
 from streaming.records import RoundClosed
@@ -259,10 +258,6 @@ T = TypeVar("T")
 _LOOKBACK = 16
 """The last closing record is among the last two records, unless rounds failed; each further step goes 16 times back."""
 
-_ASK_S: Final = 5.0
-"""Limit for one question about offsets: brokers answer from memory, and a stop waits as long. kafka-python would wait
-for its `request_timeout_ms`, 30 s, until a partition has a leader again."""
-
 
 def read_back(
     settings: Settings, deadline: Deadline, make: Callable[[RoundClosed, Iterable[Event], Iterable[Event]], T]
@@ -347,19 +342,6 @@ def _events(
             first, end = positions.get(event.saw.round, {}).get(str(where.partition), (0, 0))
             if first <= offset < end:
                 yield event
-
-
-def bounds(consumer: Any, partitions: list[Any], deadline: Deadline) -> dict[Any, tuple[int, int]]:
-    """First offset and exclusive end of each partition.
-
-    Raises:
-        KafkaError: A partition has no leader, or the brokers did not answer in time.
-        RoundAbandonedError: There is no time left.
-    """
-    limit_ms = int(min(_ASK_S, deadline.remaining()) * 1000)
-    first = ask_offsets(consumer.beginning_offsets, partitions, limit_ms)
-    end = ask_offsets(consumer.end_offsets, partitions, limit_ms)
-    return {tp: (first[tp], end[tp]) for tp in partitions}
 
 
 def records(

@@ -21,7 +21,7 @@ from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline, error_text
-from streaming.probe.inspection import CheckResult, CheckState, inspect_cluster, refusal_of, tried
+from streaming.probe.inspection import CheckResult, CheckState, inspect_brokers, refusal_of, tried
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rocketmq.run import cluster_problems
 from streaming.probe.topics import creation_problem, own_topics, topic_rights, wrong_settings
@@ -55,7 +55,7 @@ def inspect(settings: Settings, *, thoroughly: bool = False) -> Iterator[CheckRe
 
     Args:
         settings: All settings.
-        thoroughly: Ask each cluster also for what only the doctor tells (`inspection.py`).
+        thoroughly: Try also every broker's address, as the doctor does.
     """
     if settings.rocketmq is not None:
         yield from _each("rocketmq: name servers and brokers", list(cluster_problems(settings)))
@@ -95,7 +95,7 @@ def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thorou
         if section == "bus" or settings.bus is None:
             yield from _inspect_bus(admin, settings)
         if thoroughly:
-            yield from inspect_cluster(section, kafka, admin, settings)
+            yield from inspect_brokers(section, kafka, admin)
     except (KafkaError, EvenkeelError) as error:
         why = error_text(error) if isinstance(error, KafkaError) else str(error)
         addresses = kafka.bootstrap_servers
