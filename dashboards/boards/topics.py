@@ -10,15 +10,8 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.charts import measure_plot
 from dashboards.format import Row
-from dashboards.page.address import WrongAddressError
 from dashboards.page.board import TIMES, Board, View, total
 from dashboards.spans import Range, step_of
-
-# People scan a hundred rows; the next hundred are a link away.
-_PAGE: Final = 100
-
-# Pages that an address may ask for: a million topics, ten times what Kafka is known to bear.
-_MOST_PAGES: Final = 10_000
 
 # Longer names are cut in the column `readers`, so that they name no group.
 _LONGEST_READER: Final = 999
@@ -95,39 +88,24 @@ def _bytes_why(row: Row) -> str:
     return _why(row["bytes_reason"], "the probe lacks Describe on the cluster")
 
 
-def _page(text: str) -> int:
-    if not text:
-        return 1
-    if not (text.isascii() and text.isdigit() and len(text) < 7 and 1 <= int(text) <= _MOST_PAGES):
-        message = f"page must be a number from 1 to {_MOST_PAGES:,}, not {words.cut(text, 60)}."
-        raise WrongAddressError(message)
-    return int(text)
-
-
 def _topics(view: View) -> Mapping[str, Any]:
     read, text = view.address.one_of("read", _READS), view.address.text("name").strip().lower()
     everything = view.rows("topics", topic=None)
     named = [row for row in everything if text in row["topic"].lower()]
     counts = Counter(map(reading_of, named))
     found = view.ordered([row for row in named if not read or reading_of(row) == read], _SORTS)
-    pages = max(1, -(-len(found) // _PAGE))
-    page = min(_page(view.address.text("page")), pages)
     return {
         "reads": view.chips("read", _READS, counts),
         "sums": {column: total(found, column) for column in _SUMMED},
         "sized": sum(row["log_bytes"] is not None for row in found),
         "rated": sum(row["produced_per_second"] is not None for row in found),
-        "rows": found[(page - 1) * _PAGE : page * _PAGE],
+        "rows": found[: view.most],
         "reading_of": reading_of,
         "unread_why": unread_why,
         "produced_why": produced_why,
         "longest_reader": _LONGEST_READER,
         "number": len(found),
         "of": len(everything),
-        "first": (page - 1) * _PAGE + 1,
-        "pages": {"first": 1, "previous": page - 1, "next": page + 1, "last": pages} if pages > 1 else {},
-        "page": page,
-        "last": pages,
     }
 
 
@@ -185,7 +163,7 @@ TOPICS = Board(
     fill=_topics,
     title="Topics · Evenkeel",
     word="Topics",
-    parameters=frozenset({"name", "read", "sort", "page"}),
+    parameters=frozenset({"name", "read", "sort", "most"}),
 )
 
 TOPIC = Board(

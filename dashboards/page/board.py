@@ -93,7 +93,7 @@ class View:
     @property
     def everything(self) -> str:
         """The link to this board without any choice; "" where nothing is chosen."""
-        chosen = self.address.given.keys() - {"sort", "most", "page", "compare", *TIMES}
+        chosen = self.address.given.keys() - {"sort", "most", "compare", *TIMES}
         if chosen:
             return self.address.link(*self.address.path)
         return ""

@@ -375,7 +375,7 @@ _PATHS = st.one_of(
 )
 _NAMES = (
     "cluster", "range", "from", "to", "severity", "sort", "most", "compare", "kind", "owner", "group", "name",
-    "library", "type", "static", "part", "by", "hot", "read", "page", "verdict", "q", "show", "pattern",
+    "library", "type", "static", "part", "by", "hot", "read", "verdict", "q", "show", "pattern",
 )  # fmt: skip
 
 
