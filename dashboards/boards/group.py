@@ -251,7 +251,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "decisions": found.rows[:_SHOWN_DECISIONS],
         "decided": len(found.rows),
         "left_out": found.left_out,
-        "strategies": strategies(view.rows("what_if", **name), verdict, group["protocol_type"]),
+        "strategies": strategies(view.rows("what_if", **name), group["protocol_type"]),
         "members": members,
         "lag_by_member": lag_by_member(partitions),
     }

@@ -166,7 +166,7 @@ def _decision(view: View) -> Mapping[str, Any]:
         **links,
         "decision": decision,
         "owners": owners(members, verdict, partitions, decision["protocol_type"]),
-        "strategies": strategies(what_if, verdict, decision["protocol_type"]),
+        "strategies": strategies(what_if, decision["protocol_type"]),
         "explained": [(row["topic"], verdict_in_words(row)) for row in explained[:_MOST_TOPICS]],
         "unexplained": len(explained) - _MOST_TOPICS,
         "members": members,
@@ -214,61 +214,22 @@ _ALONE: Final = {
 }
 
 
-def strategies(rows: Sequence[Row], verdict: Row | None, protocol_type: str | None = None) -> dict[str, Any]:
+def strategies(rows: Sequence[Row], protocol_type: str | None = None) -> dict[str, Any]:
     """Values of `strategies.html.j2`: other strategies at a decision.
 
     Args:
         rows: Rows of what_if.sql.
-        verdict: The row of verdict.sql, if there is one.
         protocol_type: The group's.
     """
     if not rows:
         none = "the group had no members yet, its verdict is pending, or what-if is turned off"
-        return {"rows": [], "remark": "", "sentence": "", "none": _ALONE.get(protocol_type or "", none)}
+        return {"rows": [], "remark": "", "none": _ALONE.get(protocol_type or "", none)}
     ordered = sorted(rows, key=lambda row: (_place(row["strategy"]), row["strategy"]))
     of = ordered[0]
     remark = f"at the decision of {words.time(of['record_time'])}"
     if of["generation"] is not None:
         remark += f", generation {words.number(of['generation'])}"
-    # With any other verdict the group's real assignment is not what its strategy gives.
-    exact = verdict is not None and (verdict["decision"], verdict["own_verdict"]) == (of["decision"], "identical")
-    return {"rows": ordered, "remark": remark, "sentence": better(ordered) if exact else ""}
-
-
-def better(rows: Sequence[Row]) -> str:
-    """One sentence on the strategies that would have been better in moves or balance, and worse in neither.
-
-    Returns:
-        "" where the strategy that runs, or every other one, has no figures.
-    """
-    runs = next((row for row in rows if row["runs"] and _known(row)), None)
-    others = [row for row in rows if not row["runs"] and _known(row)]
-    if runs is None or not others:
-        return ""
-    had = _imbalance_and_moves(runs)
-    ahead = [f for f in map(_imbalance_and_moves, others) if f != had and f[0] <= had[0] and f[1] <= had[1]]
-    if not ahead:
-        if not all(map(_known, rows)):
-            return ""
-        return "No other strategy would have moved less or balanced better without a cost in the other."
-    imbalance, moves = min(ahead)
-    names = [words.cut(row["strategy"], 32) for row in others if _imbalance_and_moves(row) == (imbalance, moves)]
-    said = []
-    if moves < had[1]:
-        moved = words.counted(moves, "partition") if moves else "no partition"
-        said.append(f"moved {moved} instead of {words.number(had[1])}")
-    if imbalance < had[0]:
-        said.append(f"left the group more even: imbalance {words.ratio(imbalance)} instead of {words.ratio(had[0])}")
-    return f"{' or '.join(names)} would have {' and '.join(said)}."
-
-
-def _known(row: Row) -> bool:
-    return row["partitions_moved"] is not None and row["imbalance"] is not None
-
-
-def _imbalance_and_moves(row: Row) -> tuple[float, int]:
-    # Rounded as they are shown: an invisible difference does not count.
-    return round(row["imbalance"], 2), row["partitions_moved"]
+    return {"rows": ordered, "remark": remark}
 
 
 def _place(strategy: str) -> int:

@@ -77,7 +77,9 @@ def test_a_topic_shows_its_readers_and_how_far_behind_each_is(boards: Served) ->
 
 
 @pytest.mark.nightly
-def test_of_ten_thousand_topics_a_hundred_are_shown_or_a_thousand(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+def test_of_ten_thousand_topics_a_hundred_are_shown_or_a_thousand(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g", topics={"t": 1})])
     ms = int(lake.end.timestamp() * 1000)
     seen = {"cluster": CLUSTER, "round": lake.last, "round_time": ms, "event_date": ms // 86_400_000, "ended": False,
