@@ -21,9 +21,6 @@ from streaming.jars import classpath, find_java
 from streaming.process import GuardedProcess
 
 DEMO_OVERRIDES = {
-    # Expired offsets (one of the demo's stories) are looked for every 5 s instead of every 10 min. Other groups keep
-    # theirs: the broker's retention stays at 7 days.
-    "offsets.retention.check.interval.ms": "5000",
     # Nobody kills this broker and starts it again. On a busy machine its heartbeats to its own controller may be
     # seconds late. A broker that is fenced for that unloads its groups, and a member that is joining one may be lost.
     "broker.session.timeout.ms": "20000",

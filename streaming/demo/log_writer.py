@@ -1,4 +1,4 @@
-"""What the demo writes to a broker as no ordinary client does: records of the offsets log, and commits that expire.
+"""What the demo writes to a broker as no ordinary client does: records of the offsets log, and hostile names.
 
 A foreign record puts Kafka's coordinator out of step with its own log: it unloads the partition's groups and loads them
 again, and refuses the whole partition if a record of a known type is broken (seen with Kafka 4.3.1, which skips unknown
@@ -14,13 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, Message, Producer
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.protocol.consumer import OffsetCommitRequest
+from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from streaming.demo.journal import PartitionId
 from streaming.demo.stage import QUIET_LIBRDKAFKA, Cast, Stage
-from streaming.exceptions import EvenkeelError
 from streaming.offsets_log import partition_for
 
 HOSTILE_GROUPS: tuple[str, ...] = (
@@ -55,14 +52,6 @@ _GROUP_HEAD = struct.pack(">h", 3) + struct.pack(">h", 8) + b"consumer" + struct
 """GroupMetadata value version 3 up to and including the generation."""
 
 _AGE_MS = 2 * 3_600_000
-_NOT_YET = {14, 15, 16}
-"""Coordinator loading, not available, not coordinator: a broker's answers until its offsets log is loaded."""
-
-_PATIENCE_S, _RETRY_S = 30.0, 0.3
-
-
-class CommitRefusedError(EvenkeelError):
-    """The broker answered a commit with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,51 +156,6 @@ def write_past(cast: Cast, group: str) -> None:
     producer = _log_producer(stage)
     producer.produce(LOG, value, key, partition=partition_for(group, count), timestamp=created)
     producer.flush(20)
-
-
-def commit_with_retention(admin: KafkaAdminClient, group: str, topic: str, offsets: Sequence[int], ms: int) -> None:
-    """Commit for a group without members, an offset per partition; they expire so long after the broker has them.
-
-    Since Kafka 2.1 (KIP-211, request version 5) retention is the broker's setting, and no client asks for another.
-    Brokers still accept versions 2 to 4 (seen with 4.3.1), and then write an OffsetCommit value of version 1 with
-    `expireTimestamp`: the only way to let one offset expire and keep the others.
-
-    Raises:
-        CommitRefusedError: The answer has an error code for a partition.
-    """
-    of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
-    request = OffsetCommitRequest(
-        version=2,
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        retention_time_ms=ms,
-        topics=[
-            of_topic(
-                name=topic,
-                partitions=[
-                    of_topic.OffsetCommitRequestPartition(
-                        partition_index=partition, committed_offset=offset, committed_metadata=""
-                    )
-                    for partition, offset in enumerate(offsets)
-                ],
-            )
-        ],
-    )
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001 - no public way
-        errors: dict[PartitionId, int] = {
-            (of.name, partition.partition_index): partition.error_code
-            for of in answer.topics
-            for partition in of.partitions
-        }
-        if not any(errors.values()):
-            return
-        if not set(errors.values()) <= _NOT_YET or time.monotonic() > deadline:
-            message = f"The commit of group {group!r} was refused, by topic and partition: {errors}."
-            raise CommitRefusedError(message)
-        time.sleep(_RETRY_S)
 
 
 def _log_producer(stage: Stage) -> Producer:

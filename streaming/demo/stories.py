@@ -34,7 +34,6 @@ from streaming.demo.librdkafka_member import FAR_AHEAD, LibrdkafkaMember, ShareM
 from streaming.demo.log_writer import (
     HOSTILE_GROUPS,
     commit_for_hostile_groups,
-    commit_with_retention,
     junk,
     write_junk,
     write_past,
@@ -44,9 +43,6 @@ from streaming.exceptions import EvenkeelError
 
 FIRST_PASS_S = 120.0
 """Seconds of the demo's clock after which every story has happened once."""
-
-_RETENTION_MS = 60_000
-"""Long enough to be seen alive for several rounds, short enough to expire while people watch."""
 
 _MOST_PARTITIONS = 12
 """A demo that runs for days must not grow a topic for days."""
@@ -117,13 +113,6 @@ def _delete_group(cast: Cast, group: str) -> None:
         message = f"The group {group} could not be deleted: {error}."
         raise EvenkeelError(message)
     cast.step("the group was deleted", group=group)
-
-
-def _commit_once(cast: Cast, group: str, topic: str) -> None:
-    count = cast.stage.partitions_of(topic)
-    commit_with_retention(cast.stage.admin, group, topic, [1] * count, _RETENTION_MS)
-    cast.stage.ledger.committed(group, {(topic, partition): 1 for partition in range(count)})
-    cast.step(f"committed with a retention of {_RETENTION_MS} ms", group=group)
 
 
 def _mend(_: Cast) -> None:
@@ -410,8 +399,8 @@ ALL_STORIES: tuple[Story, ...] = (
     ),
     Story(
         11,
-        "a group is deleted, a topic is deleted, offsets expire",
-        ("orders-retired", "coupons-reader", "one-off-report"),
+        "a group is deleted, and a topic",
+        ("orders-retired", "coupons-reader"),
         {"coupons": 2, "orders": 6, "payments": 4},
         {
             "retired": _python("orders-retired", "orders", "retired-a"),
@@ -420,7 +409,6 @@ ALL_STORIES: tuple[Story, ...] = (
         },
         (
             (0, (_join, "retired", "both")),
-            (10, (_commit_once, "one-off-report", "payments")),
             (30, (_tell, "retired", "get_stuck")),
             (45, (_leave, "both"), (_join, "payments")),
             (65, (_delete_topic, "coupons")),
@@ -429,7 +417,6 @@ ALL_STORIES: tuple[Story, ...] = (
         ),
         (
             _gone_from_views("orders-retired"),
-            _gone_from_views("one-off-report"),
             holds(
                 "the partitions of the deleted topic coupons should have closing rows, and be in no current view",
                 "SELECT count(*) FILTER (ended) > 0 AND (SELECT count(*) FROM lag_current WHERE topic = 'coupons') = 0 "
@@ -437,10 +424,10 @@ ALL_STORIES: tuple[Story, ...] = (
             ),
             # A group may be gone one round before its tombstones are read: then its closing rows show no deletion.
             holds(
-                "deleted and expired offsets should be shown once",
+                "deleted offsets should be shown once",
                 "SELECT count(*) = 0 AS holds, list(topic) AS topics FROM (SELECT group_id, topic, partition, "
                 "count(*) FILTER (offset_deleted) AS times FROM lag "
-                "WHERE group_id IN ('coupons-reader', 'one-off-report') GROUP BY ALL "
+                "WHERE group_id = 'coupons-reader' GROUP BY ALL "
                 "HAVING max(committed_offset) IS NOT NULL AND (times > 1 OR (topic = 'coupons' AND times = 0)))",
             ),
             _is_a_group("coupons-reader"),

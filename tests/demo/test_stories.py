@@ -45,7 +45,7 @@ def test_a_demo_without_traffic_has_no_story_and_every_check_runs(tmp_path: Path
     DeltaLake(str(tmp_path / "lake")).create()
     (tmp_path / "journal.jsonl").touch()
     missing = check_stories(Evidence(LakeReader(tmp_path / "lake"), tmp_path / "journal.jsonl"))
-    # Aborted and expired offsets apart, a story that left no trace is missing.
+    # Aborted offsets apart, a story that left no trace is missing.
     told = {int(sentence.split()[1].rstrip(":")) for sentence in missing if sentence.startswith("story")}
     assert told == set(range(1, 20))
 
