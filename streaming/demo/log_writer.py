@@ -7,10 +7,9 @@ types). So junk goes into partitions without any group of the demo, which would 
 
 from __future__ import annotations
 
-import random
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -36,12 +35,6 @@ HOSTILE_GROUPS: tuple[str, ...] = (
 --describe --all-groups` fails for all groups, so it is not among them."""
 
 LOG = "__consumer_offsets"
-
-_COPIES = 24
-"""Copies of each kind: a few hundred records in total."""
-
-_SEED = 10
-"""Fixed, so that every demo writes the same junk."""
 
 _REAL_COMMIT_VALUE = (
     struct.pack(">hqi", 3, 1234, 5) + struct.pack(">h", 4) + b"meta" + struct.pack(">q", 1_760_000_000_000)
@@ -71,36 +64,32 @@ class JunkRecord:
     value: bytes
 
 
-def junk() -> Iterator[JunkRecord]:
-    """Yield the records of the story, the same in every demo, kinds mixed."""
-    chance = random.Random(_SEED)  # noqa: S311 - no secret
-    for copy in range(_COPIES):
-        group = f"junk-{copy}"
-        key = struct.pack(">h", 1) + _string(group) + _string("orders") + struct.pack(">i", 0)
-        group_key = struct.pack(">h", 2) + _string(group)
-        cut = chance.randrange(len(_REAL_COMMIT_VALUE))
-        yield JunkRecord("truncated commit value", "undecodable", key, _REAL_COMMIT_VALUE[:cut])
-        cut = chance.randrange(2, len(key))
-        yield JunkRecord("truncated commit key", "undecodable", key[:cut], _REAL_COMMIT_VALUE)
-        yield JunkRecord("empty key", "undecodable", b"\0"[: copy % 2], _REAL_COMMIT_VALUE)
-        yield JunkRecord("negative version", "undecodable", key, struct.pack(">h", -1 - copy) + _REAL_COMMIT_VALUE[2:])
-        bad = struct.pack(">hh", 1, -2 - copy) + key[4:]
-        yield JunkRecord("negative length", "undecodable", bad, _REAL_COMMIT_VALUE)
-        bad = struct.pack(">hh", 1, 4) + b"\xff\xfe\xc3\x28" + _string("orders") + struct.pack(">i", copy)
-        yield JunkRecord("invalid UTF-8", "undecodable", bad, _REAL_COMMIT_VALUE)
-        for kind, count in (("negative member count", -5 - copy), ("two billion members", 2**31 - 1 - copy)):
-            counts = struct.pack(">hhqi", -1, -1, 1_760_000_000_000, count)
-            yield JunkRecord(kind, "undecodable", group_key, _GROUP_HEAD + counts)
-        noise = chance.randbytes(chance.randrange(3, 60))
-        yield JunkRecord("random commit key", "undecodable", struct.pack(">hh", 1, 32_000) + noise, _REAL_COMMIT_VALUE)
-        yield JunkRecord("random group value", "undecodable", group_key, struct.pack(">hh", 2, 32_000) + noise)
-        unknown = struct.pack(">h", (77, 300, -3)[copy % 3])
-        yield JunkRecord("unknown key type", "unknown_type", unknown + noise, b"\0\0" + noise)
-        yield JunkRecord("newer commit value", "newer_version", key, struct.pack(">h", 9) + noise)
-        yield JunkRecord("newer group value", "newer_version", group_key, struct.pack(">h", 77) + noise)
+def _string(text: str) -> bytes:
+    raw = text.encode()
+    return struct.pack(">h", len(raw)) + raw
 
 
-def write_junk(cast: Cast, records: Sequence[JunkRecord]) -> None:
+_KEY = struct.pack(">h", 1) + _string("junk") + _string("orders") + struct.pack(">i", 0)
+
+_GROUP_KEY = struct.pack(">h", 2) + _string("junk")
+
+_NO_UTF8_KEY = struct.pack(">hh", 1, 4) + b"\xff\xfe\xc3\x28" + _string("orders") + struct.pack(">i", 0)
+
+_ENDLESS_GROUP = _GROUP_HEAD + struct.pack(">hhqi", -1, -1, 1_760_000_000_000, 2**31 - 1)
+"""A value that claims two billion members."""
+
+JUNK = (
+    JunkRecord("truncated commit value", "undecodable", _KEY, _REAL_COMMIT_VALUE[:7]),
+    JunkRecord("empty key", "undecodable", b"", _REAL_COMMIT_VALUE),
+    JunkRecord("invalid UTF-8", "undecodable", _NO_UTF8_KEY, _REAL_COMMIT_VALUE),
+    JunkRecord("two billion members", "undecodable", _GROUP_KEY, _ENDLESS_GROUP),
+    JunkRecord("unknown key type", "unknown_type", struct.pack(">h", 77) + b"later", b"\0\0"),
+    JunkRecord("newer commit value", "newer_version", _KEY, struct.pack(">h", 9) + b"later"),
+)
+"""A record of each kind."""
+
+
+def write_junk(cast: Cast, records: Iterable[JunkRecord]) -> None:
     """Write records into partitions of the log without any group of the demo, with a line of the journal each."""
     stage = cast.stage
     count = len(stage.admin.describe_topics([LOG])[0]["partitions"])
@@ -163,8 +152,3 @@ def _log_producer(stage: Stage) -> Producer:
     return Producer(
         {"bootstrap.servers": stage.bootstrap, "client.id": "__admin_client", "log_level": QUIET_LIBRDKAFKA}
     )
-
-
-def _string(text: str) -> bytes:
-    raw = text.encode()
-    return struct.pack(">h", len(raw)) + raw

@@ -33,8 +33,8 @@ from streaming.demo.kafka_python_member import ForOneMember, KafkaPythonMember, 
 from streaming.demo.librdkafka_member import FAR_AHEAD, LibrdkafkaMember, ShareMember, TransactionalMember
 from streaming.demo.log_writer import (
     HOSTILE_GROUPS,
+    JUNK,
     commit_for_hostile_groups,
-    junk,
     write_junk,
     write_past,
 )
@@ -50,6 +50,9 @@ _MOST_PARTITIONS = 12
 _STUCK_LAG = 25
 """A member that is stuck for a minute at one record a second gets about 60 records behind. Half of that is enough to
 distinguish it from a slow poll."""
+
+_JUNK_COPIES = 10
+"""Copies of each kind at a time: some hundred records in total."""
 
 _REBALANCE_MS = 10_000
 """A rebalance that takes three times as long is stuck; the default is five minutes."""
@@ -117,11 +120,6 @@ def _delete_group(cast: Cast, group: str) -> None:
 
 def _mend(_: Cast) -> None:
     ForOneMember.mended.set()
-
-
-def _junk(cast: Cast, part: int) -> None:
-    """A quarter of the junk."""
-    write_junk(cast, list(junk())[part::4])
 
 
 # What the tables must say, beyond what `evidence` offers.
@@ -390,7 +388,7 @@ ALL_STORIES: tuple[Story, ...] = (
         {},
         (
             (10, (commit_for_hostile_groups, 1)),
-            *((30.0 + 5 * part, (_junk, part)) for part in range(4)),
+            *((at, (write_junk, _JUNK_COPIES * JUNK)) for at in (30, 35, 40, 45)),
             (60, (commit_for_hostile_groups, 2)),
         ),
         (every_junk_record, *map(_is_a_group, HOSTILE_GROUPS)),
