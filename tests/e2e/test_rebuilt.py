@@ -26,7 +26,7 @@ from streaming.groups import GroupConfig, Rows, encode_rows
 from streaming.groups.rows import LagRow
 from streaming.job.batch import rows_by_table
 from streaming.job.rebuild.lake import RebuildingLake, gone_members, incarnations_of
-from streaming.job.rebuild.plan import Rebuild, look_at_topics, plan_rebuild, write_gap
+from streaming.job.rebuild.plan import Rebuild, plan_rebuild, rounds_held, write_gap
 from streaming.maintain import Maintainer, repair
 from streaming.tables import TABLES, DeltaLake, LakeReader
 from streaming.tables import Lake as Writes
@@ -111,7 +111,7 @@ def present_of(lake: DeltaLake) -> dict[str, list[dict[str, Any]]]:
 
 
 def plan_for(topics: CompactedTopics, lake: DeltaLake) -> Rebuild:
-    return plan_rebuild(lake.root, CLUSTER, look_at_topics(both(topics), SETTINGS))
+    return plan_rebuild(lake.root, CLUSTER, *rounds_held(both(topics), SETTINGS))
 
 
 def read_all_again(topics: CompactedTopics, lake: DeltaLake, rounds: int = ROUNDS) -> None:

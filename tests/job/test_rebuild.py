@@ -13,7 +13,7 @@ import pytest
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.job.rebuild.lake import RebuildingLake, gone_members
-from streaming.job.rebuild.plan import Rebuild, Topics, begin, new_rows, plan_rebuild, read_plan, write_gap, write_plan
+from streaming.job.rebuild.plan import Rebuild, begin, new_rows, plan_rebuild, read_plan, write_gap, write_plan
 from streaming.job.source.positions import INITIAL
 from streaming.tables import DeltaLake, KnownRows, LakeReader, named_to_arrow, table_named
 from streaming.times import DAY_MS
@@ -41,7 +41,7 @@ def a_round(number: int, opened: int | None = None, elapsed: int = 0, **more: An
 
 
 def plan(lake: DeltaLake, begin: int = 0, end: int = 1_000) -> Rebuild:
-    return plan_rebuild(lake.root, "c", Topics(begin, end))
+    return plan_rebuild(lake.root, "c", begin, end)
 
 
 def written(lake: DeltaLake, made: Rebuild, table: str, new: pa.Table) -> list[dict[str, Any]]:

@@ -17,7 +17,6 @@ when the query has read a round that was opened after it began: the old query ca
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,19 +60,6 @@ class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """What the topic of the rounds holds when a rebuild begins.
-
-    Attributes:
-        rounds_begin: Its first offset that still exists.
-        rounds_end: Its end.
-    """
-
-    rounds_begin: int
-    rounds_end: int
-
-
 def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: KnownRows) -> pa.Table:
     """The rows that a rebuild writes: those that the table does not have.
 
@@ -88,22 +74,23 @@ def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: KnownRows) -> p
     return known.without_known(rows)
 
 
-def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
+def plan_rebuild(lake: str, cluster: str, begin: int, end: int) -> Rebuild:
     """Look at the tables, and plan the rebuild.
 
     Args:
         lake: Folder or URI.
         cluster: Name of the cluster.
-        topics: What the topics hold.
+        begin: First offset of the rounds topic that still exists.
+        end: Its end.
 
     Raises:
         SetupError: The rounds topic ends before the newest round in the tables.
     """
     tables = {table.name: KnownRows(lake, table, cluster) for table in TABLES}
     newest = _round_below(tables["rounds"], None)
-    if newest is not None and topics.rounds_end <= newest.opened_offset:
+    if newest is not None and end <= newest["opened_offset"]:
         message = (
-            f"The rounds topic ends at offset {topics.rounds_end}, before round {newest.number} that the tables in "
+            f"The rounds topic ends at offset {end}, before round {newest['round']} that the tables in "
             f"{lake} hold: it was created again or cut back while the checkpoint was lost, so it is unknown which of "
             "its rounds were read already. Give the job a lake of its own (EVENKEEL_LAKE); the old one stays readable."
         )
@@ -111,17 +98,17 @@ def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
     start, before, base = Positions(), None, 0
     if newest is not None:
         # Numbers of rounds and elapsed time continue as if the query had read the rounds that are gone.
-        base = newest.number - newest.opened_offset
-        start = msgspec.structs.replace(start, base=base, rounds_of=newest.cluster_id)
-        before = _round_below(tables["rounds"], base + topics.rounds_begin)
+        base = newest["round"] - newest["opened_offset"]
+        start = msgspec.structs.replace(start, base=base, rounds_of=newest["cluster_id"])
+        before = _round_below(tables["rounds"], base + begin)
     if before is not None:
         # Without its number: the closing record of a round that the topic is losing may still be there.
-        start = msgspec.structs.replace(start, time=before.time, elapsed=before.elapsed)
-    newest_round, newest_time = (newest.number, newest.time) if newest is not None else (-1, -1)
+        start = msgspec.structs.replace(start, time=before["time"], elapsed=before["elapsed_ms"])
+    newest_round, newest_time = (newest["round"], newest["time"]) if newest is not None else (-1, -1)
     return Rebuild(
         newest_round=newest_round,
         newest_time=newest_time,
-        until=base + topics.rounds_end,
+        until=base + end,
         written={
             table.name: max(number, newest_round)
             for table in TABLES
@@ -132,27 +119,16 @@ def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Round:
-    """A row of `rounds`."""
-
-    number: int
-    time: int
-    elapsed: int
-    opened_offset: int
-    cluster_id: str | None
-
-
-def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
-    """The newest round, or the newest below a number; None where there is none."""
+def _round_below(rounds: KnownRows, below: int | None) -> dict[str, Any] | None:
+    """The row of the newest round, or of the newest below a number, with its `time` in ms; None where there is none."""
     number = rounds.newest_round(below)
     if number is None:
         return None
-    columns = ("round_time", "elapsed_ms", "opened_offset", "cluster_id")
-    found = rounds.rows(columns, pc.field("round") == number).to_pylist()[0]
+    columns = ("round", "round_time", "elapsed_ms", "opened_offset", "cluster_id")
+    found: dict[str, Any] = rounds.rows(columns, pc.field("round") == number).to_pylist()[0]
     # A broker's time that no calendar has is NULL.
-    time = -1 if found["round_time"] is None else round(found["round_time"].timestamp() * 1000)
-    return _Round(number, time, found["elapsed_ms"], found["opened_offset"], found["cluster_id"])
+    found["time"] = -1 if found["round_time"] is None else round(found["round_time"].timestamp() * 1000)
+    return found
 
 
 def read_plan(checkpoint: str) -> Rebuild | None:
@@ -247,11 +223,11 @@ def _plan(settings: Settings) -> Rebuild | None:
         return None
     source = SourceSettings.of(settings)
     try:
-        topics = look_at_topics(kept_readers(source, source.patience_s), source)
+        held = rounds_held(kept_readers(source, source.patience_s), source)
     except (KafkaError, UnreadableTopicError, OSError) as error:
         message = f"The topics of {settings.cluster!r} cannot be read ({type(error).__name__}: {error}): try again."
         raise SetupError(message) from error
-    return plan_rebuild(settings.lake, settings.cluster, topics)
+    return plan_rebuild(settings.lake, settings.cluster, *held)
 
 
 def write_gap(lake: DeltaLake, cluster: str, plan: Rebuild) -> None:
@@ -284,11 +260,11 @@ def _moved_aside(checkpoint: str) -> Path | None:
     return aside
 
 
-def look_at_topics(readers: Readers, settings: SourceSettings) -> Topics:
-    """What the topic of the rounds holds now.
+def rounds_held(readers: Readers, settings: SourceSettings) -> tuple[int, int]:
+    """The first offset of the rounds topic that still exists, and its end.
 
     Raises:
         KafkaError, UnreadableTopicError: They could not be read.
     """
     topic = settings.rounds_topic
-    return Topics(readers.bus.starts(topic).get(0, 0), readers.bus.ends(topic).get(0, 0))
+    return readers.bus.starts(topic).get(0, 0), readers.bus.ends(topic).get(0, 0)
