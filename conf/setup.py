@@ -17,8 +17,6 @@ LOCK = ROOT / "conf" / "requirements.lock"
 STAMP = VENV / "set-up-for"
 
 OLDEST = (3, 11)
-# The size of .venv and the jars, and half as much again for pip's work.
-SPACE_GIB = 3
 
 
 def main():
@@ -32,7 +30,6 @@ def main():
     wanted = fingerprint()
     if not python.exists() or not STAMP.exists() or STAMP.read_text(encoding="utf-8") != wanted:
         check_java()
-        check_space()
         # An interrupted set-up leaves no stamp, so that the next one repairs it, even with the earlier lock and Python.
         if STAMP.exists():
             STAMP.unlink()
@@ -60,13 +57,6 @@ def check_java():
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or shutil.which(java) is None:
         stop("No Java was found: install a JDK 17 or 21, and put it on the PATH or set JAVA_HOME.")
-
-
-def check_space():
-    """Report a full disk before pip fails halfway."""
-    free = shutil.disk_usage(str(ROOT)).free / 2**30
-    if free < SPACE_GIB:
-        stop("%.1f GiB are free on the disk of %s, set-up needs %d: free some space." % (free, ROOT, SPACE_GIB))
 
 
 def install(python):
