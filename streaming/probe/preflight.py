@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka.admin import ACLOperation
+from kafka.cluster import collect_hosts
 from kafka.errors import KafkaError
 
 from streaming.bus import BusFolderError, FolderObjects
@@ -109,18 +110,12 @@ def _unreachable(section: str, kafka: KafkaSettings) -> str | None:
     """Why none of the addresses takes a connection; None when one does."""
     if kafka.has_proxy:
         return None  # the route goes elsewhere, and the client will report it
-    reasons = []
-    for address in kafka.bootstrap_servers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
-            host, port = address.strip(), "9092"
-        reason = refusal_of(host, int(port))
-        if reason is None:
-            return None
-        reasons.append(reason)
+    reasons = dict.fromkeys(refusal_of(host, port) for host, port, _ in collect_hosts(kafka.bootstrap_servers))
+    if None in reasons:
+        return None
     return (
-        f"The Kafka cluster at {kafka.bootstrap_servers} cannot be reached ({'; '.join(dict.fromkeys(reasons))}): "
-        f"correct {section}.bootstrap_servers, or start its brokers."
+        f"The Kafka cluster at {kafka.bootstrap_servers} cannot be reached ({'; '.join(map(str, reasons))}): correct "
+        f"{section}.bootstrap_servers, or start its brokers."
     )
 
 
