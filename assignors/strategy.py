@@ -201,5 +201,5 @@ def assign_as_of(eras: Eras[_G, _R], group: _G, release: Library | str | None, n
             spend(group.least_work)
             return recompute(group)
     first = ".".join(map(str, eras[-1][0]))
-    reason = f"{name!r} of brokers before {first} is not recomputed"
+    reason = f"{name!r} of brokers before {first}, where the protocol was early access or a preview, is not recomputed"
     raise CannotTell(reason)

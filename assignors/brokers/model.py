@@ -108,7 +108,7 @@ class ServerMember:
             `assignors.brokers.names_in_hash_order` to the record's.
         target: Previous target assignment, in record order (type 7).
         group_instance_id: `group.instance.id`; None for a dynamic member.
-        rack: `client.rack`; no built-in assignor uses it (since 3.8).
+        rack: `client.rack`; no built-in assignor uses it.
     """
 
     member_id: str

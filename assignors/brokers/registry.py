@@ -1,7 +1,8 @@
 """The broker's assignors by name and release: consumer groups' and share groups'. A new one is a file and a line here.
 
 `uniform`, the default, has one algorithm for equal subscriptions and another for different ones
-(`org.apache.kafka.coordinator.group.assignor.UniformAssignor`).
+(`org.apache.kafka.coordinator.group.assignor.UniformAssignor`). Eras begin with the release in which the protocol of a
+type of group is production-ready: 4.0 for consumer groups, 4.2 for share groups. Previews are not recomputed.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from functools import partial
 
 from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup
-from assignors.brokers.range import cut_ranges, cut_ranges_keeping_the_target
-from assignors.brokers.simple import balance_shares, give_all, hash_and_keep
+from assignors.brokers.range import cut_ranges
+from assignors.brokers.simple import balance_shares
 from assignors.brokers.uniform_heterogeneous import deal_and_balance
 from assignors.brokers.uniform_homogeneous import keep_and_fill
-from assignors.brokers.uniform_sticky import deal_and_move
 from assignors.exceptions import UnknownStrategy
 from assignors.strategy import Eras, Library, assign_as_of
 
@@ -36,23 +36,15 @@ def _uniform(of_equal: _Recompute, of_different: _Recompute) -> _Recompute:
 
 
 _OF_CONSUMER_GROUPS: dict[str, Eras[ServerGroup, Assignment]] = {
-    "server-range": (
-        ((3, 9), cut_ranges),
-        ((3, 8), cut_ranges_keeping_the_target),
-    ),
+    "server-range": (((4, 0), cut_ranges),),
     "server-uniform": (
         ((4, 0, 1), _uniform(partial(keep_and_fill, gives_back=True), deal_and_balance)),
         ((4, 0), _uniform(partial(keep_and_fill, gives_back=False), deal_and_balance)),
-        ((3, 8), _uniform(partial(keep_and_fill, gives_back=False), deal_and_move)),
     ),
 }
 
 _OF_SHARE_GROUPS: dict[str, Eras[ServerGroup, Assignment]] = {
-    "server-simple": (
-        ((4, 2), balance_shares),
-        ((4, 1), hash_and_keep),
-        ((4, 0), give_all),
-    ),
+    "server-simple": (((4, 2), balance_shares),),
 }
 
 

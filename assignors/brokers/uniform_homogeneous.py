@@ -21,7 +21,7 @@ _Piece = tuple[str, Sequence[int]]
 
 
 def keep_and_fill(group: ServerGroup, *, gives_back: bool) -> Assignment:
-    """The assignment of 3.8 and later.
+    """The assignment of 4.0 and later.
 
     Args:
         group: At least one member.

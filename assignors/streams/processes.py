@@ -1,4 +1,4 @@
-"""A streams group while tasks are dealt to its processes, and the heap in which Java keeps these by load.
+"""A process of a streams group while tasks are dealt, and the heap in which Java keeps processes by load.
 
 Follows `org.apache.kafka.coordinator.group.streams.assignor.ProcessState` of 4.2 and later, and `PriorityQueue` of
 OpenJDK: which of several equal elements comes first depends on how its heap was filled.
@@ -6,14 +6,10 @@ OpenJDK: which of several equal elements comes first depends on how its heap was
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from assignors.context import spend
-from assignors.hash_map import in_hash_order, string_hash
-from assignors.order import sorted_utf16
-from assignors.streams.model import StreamsGroup, StreamsMember, TaskAssignment, Tasks
 
 RankedTask = tuple[int, int]
 """A task: the rank of its subtopology's id in Java's string order, and its partition."""
@@ -115,94 +111,3 @@ class PreviousMember(NamedTuple):
 
     process: Process
     member_id: str
-
-
-class Dealing:
-    """One assignment while it is made; tasks are ranks and partitions.
-
-    Attributes:
-        processes: Processes in the order given.
-        stateful: Tasks with a state, by subtopology.
-        tasks: All tasks, by subtopology.
-        had: Previous active member by task; the last in map order, if several claim it.
-        near: Previous standby members by task, or what counts as one, in the order of preference.
-        active: Tasks given by member id.
-        standby: The same of standby tasks.
-    """
-
-    def __init__(
-        self,
-        group: StreamsGroup,
-        members: Sequence[StreamsMember],
-        process_ids: Iterable[str],
-        near: dict[tuple[str, int], list[StreamsMember]],
-    ) -> None:
-        """Begin.
-
-        Args:
-            group: The group.
-            members: Its members in map order.
-            process_ids: Their processes in map order.
-            near: See `Dealing.near`, by subtopology id and partition.
-        """
-        self._names = sorted_utf16(part.subtopology_id for part in group.subtopologies)
-        ranks = {name: rank for rank, name in enumerate(self._names)}
-        threads: dict[str, list[str]] = {}
-        for member in members:
-            threads.setdefault(member.process_id, []).append(member.member_id)
-        processes = {name: Process(name, in_hash_order(threads[name])) for name in process_ids}
-        holders = {
-            member.member_id: PreviousMember(processes[member.process_id], member.member_id) for member in members
-        }
-        self.processes = list(processes.values())
-        parts = sorted([(ranks[part.subtopology_id], part) for part in group.subtopologies], key=itemgetter(0))
-        self.tasks = [(rank, number) for rank, part in parts for number in range(part.tasks)]
-        self.stateful = [(rank, number) for rank, part in parts if part.stateful for number in range(part.tasks)]
-        self.had: dict[RankedTask, PreviousMember] = {}
-        for member in members:
-            for name, partition in each_task(member.active):
-                if name in ranks:
-                    self.had[ranks[name], partition] = holders[member.member_id]
-        self.near: dict[RankedTask, list[PreviousMember]] = {
-            (ranks[name], partition): [holders[member.member_id] for member in listed]
-            for (name, partition), listed in near.items()
-            if name in ranks
-        }
-        self.active: dict[str, list[RankedTask]] = {member.member_id: [] for member in group.members}
-        self.standby: dict[str, list[RankedTask]] = {member.member_id: [] for member in group.members}
-
-    def assignment(self) -> TaskAssignment:
-        """What was given."""
-        return TaskAssignment(self._named(self.active), self._named(self.standby))
-
-    def code_of(self, task: RankedTask) -> int:
-        """`TaskId.hashCode()` as an unsigned 32-bit number."""
-        rank, partition = task
-        return 31 * string_hash(self._names[rank]) + partition & 0xFFFFFFFF
-
-    def _named(self, given: dict[str, list[RankedTask]]) -> dict[str, dict[str, list[int]]]:
-        result: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in given}
-        for member_id, tasks in given.items():
-            for rank, partition in tasks:
-                result[member_id].setdefault(self._names[rank], []).append(partition)
-        return result
-
-
-def members_in_map_order(group: StreamsGroup) -> list[StreamsMember]:
-    """Members as the coordinator's HashMap iterates them; raises CannotTell if we cannot follow that order."""
-    by_id = {member.member_id: member for member in group.members}
-    return [by_id[member_id] for member_id in in_hash_order(by_id)]
-
-
-def each_task(tasks: Tasks) -> Iterator[tuple[str, int]]:
-    """Subtopology id and partition of each task."""
-    return ((name, partition) for name, partitions in tasks for partition in partitions)
-
-
-def standby_members(members: Iterable[StreamsMember]) -> dict[tuple[str, int], list[StreamsMember]]:
-    """Previous standby members by task, in map order."""
-    result: dict[tuple[str, int], list[StreamsMember]] = {}
-    for member in members:
-        for task in dict.fromkeys(each_task(member.standby)):
-            result.setdefault(task, []).append(member)
-    return result

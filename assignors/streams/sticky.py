@@ -3,146 +3,23 @@
 Follows `org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor`. Active tasks are dealt in three steps
 (previous active member, a previous standby one, the least loaded process), then standby tasks in the same way.
 
-In 4.1, where streams groups were early access, it keeps candidates in sets in the order of identity hash codes, which
-differ with each run of a broker: where such a set decides, nobody can tell the result. There it prefers processes to
-which a task brings a pair of tasks that no process has been given together yet.
-
-It is the only assignor of streams groups up to 4.4; `assign_tasks` chooses by release.
+It is the only assignor of streams groups from 4.2 to 4.4; `assign_tasks` chooses by release. That of 4.1, where streams
+groups were early access, is not recomputed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Final
 
 from assignors.context import spend
-from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.hash_map import in_hash_map, names_computed, string_hash
+from assignors.exceptions import LeaderWouldFail
+from assignors.hash_map import in_hash_map, in_hash_order, names_computed, string_hash
+from assignors.order import sorted_utf16
 from assignors.strategy import Eras, Library, assign_as_of
-from assignors.streams.model import StreamsGroup, StreamsMember, TaskAssignment
-from assignors.streams.processes import (
-    Dealing,
-    JavaQueue,
-    PreviousMember,
-    Process,
-    RankedTask,
-    each_task,
-    members_in_map_order,
-    standby_members,
-)
-
-_TIE = "the sticky task assignor of 4.1 breaks ties by identity hash codes, which differ with each run of a broker"
-
-
-def assign_of_4_1(group: StreamsGroup) -> TaskAssignment:
-    """The assignment of 4.1, where previous tasks are the previous target.
-
-    Raises:
-        LeaderWouldFail: There are tasks and no members.
-        CannotTell: Identity hash codes decide, or we cannot follow the order of a map.
-    """
-    members = members_in_map_order(group)
-    processes = dict.fromkeys(member.process_id for member in members)
-    return _PairingDealing(group, members, processes, standby_members(members)).deal(group)
-
-
-class _PairingDealing(Dealing):
-    """One assignment while it is made."""
-
-    def deal(self, group: StreamsGroup) -> TaskAssignment:
-        """Deal active tasks in three steps, then standby tasks."""
-        self._pairs: set[frozenset[RankedTask]] = set()
-        self._most_pairs = len(self.tasks) * (len(self.tasks) - 1) // 2
-        self._left, self._members = len(self.tasks), len(group.members)
-        # `ProcessState` counts active tasks of a process, not of its members, against the quota of a member.
-        self._active_of = dict.fromkeys(self.processes, 0)
-        left = [task for task in self._in_set_order(self.tasks) if not self._give_back(self.had.get(task), task)]
-        rest = []
-        for task in left:
-            near = self.near.get(task)
-            if not near or not self._give_back(self._member_near(near, task), task):
-                rest.append(task)
-        for task in rest:
-            if not self.processes:
-                reason = "the broker's sticky task assignor throws TaskAssignorException on a group without members"
-                raise LeaderWouldFail(reason)
-            self._give_active(_first_thread(self._least_loaded(self.processes, task)), task)
-        for task in self._in_set_order(self.stateful):
-            for _ in range(group.standby_replicas):
-                available = [process for process in self.processes if task not in process.tasks]
-                if not available:
-                    break
-                self._give(self._standby_for(task, available), task, self.standby)
-        return self.assignment()
-
-    def _in_set_order(self, tasks: list[RankedTask]) -> list[RankedTask]:
-        return [tasks[at] for at in in_hash_map(list(map(self.code_of, tasks)))]
-
-    def _quota(self) -> int:
-        return -(-self._left // self._members) if self._members else 0
-
-    def _give_back(self, holder: PreviousMember | None, task: RankedTask) -> bool:
-        if holder is None or holder.process.counts[holder.member_id] >= self._quota():
-            return False
-        self._give_active(holder, task)
-        return True
-
-    def _give_active(self, holder: PreviousMember, task: RankedTask) -> None:
-        quota = self._quota()
-        self._give(holder, task, self.active)
-        self._active_of[holder.process] += 1
-        if self._active_of[holder.process] == quota:
-            self._members -= 1
-            self._left -= quota
-
-    def _give(self, holder: PreviousMember, task: RankedTask, given: dict[str, list[RankedTask]]) -> None:
-        process, member_id = holder
-        spend(len(process.tasks))
-        self._pairs.update(frozenset((task, other)) for other in process.tasks)
-        process.give(member_id, task)
-        given[member_id].append(task)
-
-    def _makes_new_pair(self, process: Process, task: RankedTask) -> bool:
-        if len(self._pairs) == self._most_pairs:
-            return False
-        spend(len(process.tasks) // 4 + 1)
-        return not process.tasks or any(frozenset((task, other)) not in self._pairs for other in process.tasks)
-
-    def _least_loaded(self, processes: Iterable[Process], task: RankedTask) -> Process:
-        listed = list(dict.fromkeys(processes))
-        fitting = [process for process in listed if self._makes_new_pair(process, task)] or listed
-        least = min(process.load for process in fitting)
-        chosen = [process for process in fitting if process.load == least]
-        if len(chosen) > 1:
-            raise CannotTell(_TIE)
-        return chosen[0]
-
-    def _member_near(self, holders: list[PreviousMember], task: RankedTask) -> PreviousMember:
-        process = self._least_loaded((process for process, _ in holders), task)
-        members = [member_id for holder, member_id in holders if holder is process]
-        if len(members) > 1:
-            raise CannotTell(_TIE)
-        return PreviousMember(process, members[0])
-
-    def _standby_for(self, task: RankedTask, available: list[Process]) -> PreviousMember:
-        had = self.had.get(task)
-        may_keep = had is not None and had.process in available and self._is_balanced(had.process)
-        if had is not None and may_keep and self._makes_new_pair(had.process, task):
-            return had
-        near = [holder for holder in self.near.get(task, ()) if holder.process in available]
-        if near:
-            chosen = self._member_near(near, task)
-            if self._is_balanced(chosen.process):
-                return chosen
-        return _first_thread(self._least_loaded(available, task))
-
-    def _is_balanced(self, process: Process) -> bool:
-        return process.load < 1 or all(other.load >= process.load for other in self.processes)
-
-
-def _first_thread(process: Process) -> PreviousMember:
-    """The member with the fewest tasks, the first of the map among equals."""
-    return PreviousMember(process, min(process.counts, key=process.counts.__getitem__))
+from assignors.streams.model import StreamsGroup, StreamsMember, TaskAssignment, Tasks
+from assignors.streams.processes import JavaQueue, PreviousMember, Process, RankedTask
 
 
 class _Quota:
@@ -172,10 +49,10 @@ def assign_since_4_2(group: StreamsGroup) -> TaskAssignment:
         LeaderWouldFail: There are tasks and no members.
         CannotTell: We cannot follow the order of a map.
     """
-    members = members_in_map_order(group)
+    members = _members_in_map_order(group)
     distinct = list(dict.fromkeys(member.process_id for member in members))
     order = in_hash_map(list(map(string_hash, distinct)), capacity=len(members))
-    dealing = _StickyDealing(group, members, [distinct[at] for at in order], standby_members(members))
+    dealing = _Dealing(group, members, [distinct[at] for at in order], _standby_members(members))
     return dealing.deal(group, _least_loaded_of_4_2)
 
 
@@ -186,17 +63,68 @@ def assign_since_4_4(group: StreamsGroup) -> TaskAssignment:
         LeaderWouldFail: There are tasks and no members.
         CannotTell: We cannot follow the order of a map.
     """
-    members = members_in_map_order(group)
+    members = _members_in_map_order(group)
     order = names_computed([member.process_id for member in members], capacity=len(members))
-    return _StickyDealing(group, members, order, _ranked_candidates(members)).deal(group, _least_loaded_of_4_4)
+    return _Dealing(group, members, order, _ranked_candidates(members)).deal(group, _least_loaded_of_4_4)
 
 
 _LeastLoaded = Callable[[list[PreviousMember], RankedTask | None], PreviousMember | None]
 """Chooses a previous standby member; for a standby task one whose process does not have the task yet."""
 
 
-class _StickyDealing(Dealing):
-    """One assignment while it is made."""
+class _Dealing:
+    """One assignment while it is made; tasks are ranks and partitions.
+
+    Attributes:
+        processes: Processes in the order given.
+        stateful: Tasks with a state, by subtopology.
+        tasks: All tasks, by subtopology.
+        had: Previous active member by task; the last in map order, if several claim it.
+        near: Previous standby members by task, or what counts as one, in the order of preference.
+        active: Tasks given by member id.
+        standby: The same of standby tasks.
+    """
+
+    def __init__(
+        self,
+        group: StreamsGroup,
+        members: Sequence[StreamsMember],
+        process_ids: Iterable[str],
+        near: dict[tuple[str, int], list[StreamsMember]],
+    ) -> None:
+        """Begin.
+
+        Args:
+            group: The group.
+            members: Its members in map order.
+            process_ids: Their processes in map order.
+            near: See `_Dealing.near`, by subtopology id and partition.
+        """
+        self._names = sorted_utf16(part.subtopology_id for part in group.subtopologies)
+        ranks = {name: rank for rank, name in enumerate(self._names)}
+        threads: dict[str, list[str]] = {}
+        for member in members:
+            threads.setdefault(member.process_id, []).append(member.member_id)
+        processes = {name: Process(name, in_hash_order(threads[name])) for name in process_ids}
+        holders = {
+            member.member_id: PreviousMember(processes[member.process_id], member.member_id) for member in members
+        }
+        self.processes = list(processes.values())
+        parts = sorted([(ranks[part.subtopology_id], part) for part in group.subtopologies], key=itemgetter(0))
+        self.tasks = [(rank, number) for rank, part in parts for number in range(part.tasks)]
+        self.stateful = [(rank, number) for rank, part in parts if part.stateful for number in range(part.tasks)]
+        self.had: dict[RankedTask, PreviousMember] = {}
+        for member in members:
+            for name, partition in _each_task(member.active):
+                if name in ranks:
+                    self.had[ranks[name], partition] = holders[member.member_id]
+        self.near: dict[RankedTask, list[PreviousMember]] = {
+            (ranks[name], partition): [holders[member.member_id] for member in listed]
+            for (name, partition), listed in near.items()
+            if name in ranks
+        }
+        self.active: dict[str, list[RankedTask]] = {member.member_id: [] for member in group.members}
+        self.standby: dict[str, list[RankedTask]] = {member.member_id: [] for member in group.members}
 
     def deal(self, group: StreamsGroup, least_loaded: _LeastLoaded) -> TaskAssignment:
         """Deal active tasks, then standby tasks."""
@@ -209,7 +137,7 @@ class _StickyDealing(Dealing):
         self._given, self._quotas = self.standby, (of_all,)
         if group.standby_replicas:
             self._deal_standby(group.standby_replicas)
-        return self.assignment()
+        return TaskAssignment(self._named(self.active), self._named(self.standby))
 
     def _deal_active(self) -> None:
         left = []
@@ -277,6 +205,13 @@ class _StickyDealing(Dealing):
             by_load.add(having)
         return process is not None
 
+    def _named(self, given: dict[str, list[RankedTask]]) -> dict[str, dict[str, list[int]]]:
+        result: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in given}
+        for member_id, tasks in given.items():
+            for rank, partition in tasks:
+                result[member_id].setdefault(self._names[rank], []).append(partition)
+        return result
+
 
 def _by_partition(task: RankedTask) -> tuple[int, int]:
     rank, partition = task
@@ -287,12 +222,32 @@ def _load(process: Process) -> float:
     return process.load
 
 
+def _members_in_map_order(group: StreamsGroup) -> list[StreamsMember]:
+    """Members as the coordinator's HashMap iterates them; raises CannotTell if we cannot follow that order."""
+    by_id = {member.member_id: member for member in group.members}
+    return [by_id[member_id] for member_id in in_hash_order(by_id)]
+
+
+def _each_task(tasks: Tasks) -> Iterator[tuple[str, int]]:
+    """Subtopology id and partition of each task."""
+    return ((name, partition) for name, partitions in tasks for partition in partitions)
+
+
+def _standby_members(members: Iterable[StreamsMember]) -> dict[tuple[str, int], list[StreamsMember]]:
+    """Previous standby members by task, in map order."""
+    result: dict[tuple[str, int], list[StreamsMember]] = {}
+    for member in members:
+        for task in dict.fromkeys(_each_task(member.standby)):
+            result.setdefault(task, []).append(member)
+    return result
+
+
 def _ranked_candidates(members: list[StreamsMember]) -> dict[tuple[str, int], list[StreamsMember]]:
     """Standby members, then members that only report an offset; the furthest offset first, none counts as 0."""
     found: dict[tuple[str, int], list[tuple[int, int, StreamsMember]]] = {}
     for member in members:
         offsets = {(name, partition): offset for name, partition, offset in member.offsets}
-        standby = dict.fromkeys(each_task(member.standby))
+        standby = dict.fromkeys(_each_task(member.standby))
         for task in standby:
             found.setdefault(task, []).append((0, -offsets.get(task, 0), member))
         for task, offset in offsets.items():
@@ -343,10 +298,9 @@ def _is_less_loaded(holder: PreviousMember, chosen: PreviousMember) -> bool:
 _ERAS: Eras[StreamsGroup, TaskAssignment] = (
     ((4, 4), assign_since_4_4),
     ((4, 2), assign_since_4_2),
-    ((4, 1), assign_of_4_1),
 )
 
-STREAMS_ERAS: Final = ("4.1.0", "4.2.0", "4.4.0")
+STREAMS_ERAS: Final = ("4.2.0", "4.4.0")
 """First release of each era, oldest first."""
 
 

@@ -82,7 +82,7 @@ with at_most(10**12) as work:
     for library in ("java", "java:3.0", "java:2.8.1", "java:2.4.0"):
         assign("sticky", group, library)
     assign("roundrobin", group, "sarama")
-    for release in ("3.8.1", "4.0.1"):
+    for release in ("4.0.0", "4.0.1"):
         try:
             assign_on_server("server-uniform", on_server(group), release)
         except Exception as error:

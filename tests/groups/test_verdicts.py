@@ -57,7 +57,7 @@ def test_the_inputs_of_a_target_have_the_targets_before_it() -> None:
     assert recompute_all(life.rows) == {"identical": 2}
     assert line_of(life.rows.drift[-1]) == {
         "strategy": "server-uniform",
-        "library": "3.8.1",
+        "library": "4.0.0",
         "topics": {"orders": {"id": TOPIC_ID, "partitions": 4}},
         "members": {
             "a": {"topics": ["orders"], "target": [[TOPIC_ID, [0, 1, 2, 3]]], "group_instance_id": "i"},

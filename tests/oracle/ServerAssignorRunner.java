@@ -20,12 +20,13 @@ import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 
 /**
  * Runs the assignors of Kafka's brokers (KIP-848, KIP-932), one case per line in, one answer per line out, in order.
  *
- * Runs on the class path of one kafka-group-coordinator release (3.8 or newer); compiled once for all of them
+ * Runs on the class path of one kafka-group-coordinator release (4.0 or newer); compiled once for all of them
  * (java_classes.py). Names are texts of Lines.java, topic ids are as Kafka prints them. A line is
  *
  *   strategy TAB topics TAB members
@@ -120,9 +121,7 @@ public final class ServerAssignorRunner {
         return switch (strategy) {
             case "server-range" -> new RangeAssignor();
             case "server-uniform" -> new UniformAssignor();
-            // 3.8, which this is compiled against, does not have it.
-            default -> (PartitionAssignor) Class.forName("org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
-                .getConstructor().newInstance();
+            default -> new SimpleAssignor();
         };
     }
 
@@ -153,25 +152,20 @@ public final class ServerAssignorRunner {
     }
 
     private static Object member(Optional<String> instance, Set<Uuid> topics, Object assignment) throws Exception {
-        return MEMBER.getParameterCount() == 3
-            ? MEMBER.newInstance(Optional.empty(), topics, assignment)
-            : MEMBER.newInstance(Optional.empty(), instance, topics, assignment);
+        return MEMBER.newInstance(Optional.empty(), instance, topics, assignment);
     }
 
     private static Constructor<?> constructor(String name) {
-        for (String room : new String[] {"modern", "consumer"}) {
-            try {
-                Constructor<?>[] all = Class.forName("org.apache.kafka.coordinator.group." + room + "." + name).getConstructors();
-                Constructor<?> longest = all[0];
-                for (Constructor<?> one : all) {
-                    longest = one.getParameterCount() > longest.getParameterCount() ? one : longest;
-                }
-                return longest;
-            } catch (ClassNotFoundException elsewhere) {
-                // In 3.8 it is in the other package.
+        try {
+            Constructor<?>[] all = Class.forName("org.apache.kafka.coordinator.group.modern." + name).getConstructors();
+            Constructor<?> longest = all[0];
+            for (Constructor<?> one : all) {
+                longest = one.getParameterCount() > longest.getParameterCount() ? one : longest;
             }
+            return longest;
+        } catch (ClassNotFoundException gone) {
+            throw new IllegalStateException(gone);
         }
-        throw new IllegalStateException(name);
     }
 
     private static List<Integer> numbers(String joined) {

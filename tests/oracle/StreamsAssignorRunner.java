@@ -14,7 +14,7 @@ import java.util.stream.Collectors;
 /**
  * Runs the task assignor of streams groups (KIP-1071), one case per line in, one answer per line out, in order.
  *
- * Runs on the class path of one kafka-group-coordinator release (4.1 or newer), by reflection: 4.4 has moved and renamed
+ * Runs on the class path of one kafka-group-coordinator release (4.2 or newer), by reflection: 4.4 has moved and renamed
  * the types of the input. Names are texts of Lines.java. A line is
  *
  *   replicas TAB subtopologies TAB members

@@ -6,7 +6,7 @@ from assignors import Assignment, from_topics
 from assignors.streams import StreamsGroup, StreamsMember, TaskAssignment, Tasks
 from tests.oracle.java_runner import JavaRunner, Thrown, hexed, thrown_in, unhexed
 
-_JARS = {"4.1.1": "server-4.1.1", "4.2.0": "server-4.2.0", "4.3.1": "broker", "4.4.0": "server-4.4.0"}
+_JARS = {"4.2.0": "server-4.2.0", "4.3.1": "broker", "4.4.0": "server-4.4.0"}
 STREAMS_RELEASES = tuple(_JARS)
 
 

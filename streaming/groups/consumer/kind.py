@@ -19,11 +19,12 @@ The log has most of the coordinator's inputs: members, subscriptions, the previo
 release, the assignor if no member requests one, and, since Kafka 4.1, partition counts. So every possible assignor and
 era is tried, with the counts that the target shows, if a round saw them; the assignors assign every partition.
 
-`identical` is certain. A target that nothing fits proves nothing, because the operator may run a custom assignor, so it
-is `unverified`. The order of keys that share a bucket of the coordinator's hash maps is not recorded; as many orders
-are tried as is cheap. A target is `drifted` only if it violates an invariant: a partition with two members, or with a
-member that does not subscribe to its topic. The target of an upgraded classic group was made by no assignor: the
-coordinator copies subscriptions and assignments, which a static member's return may have made inconsistent.
+`identical` is certain. A target that nothing fits proves nothing, because the operator may run a custom assignor, or a
+release with a preview of the protocol (before 4.0), so it is `unverified`. The order of keys that share a bucket of the
+coordinator's hash maps is not recorded; as many orders are tried as is cheap. A target is `drifted` only if it violates
+an invariant: a partition with two members, or with a member that does not subscribe to its topic. The target of an
+upgraded classic group was made by no assignor: the coordinator copies subscriptions and assignments, which a static
+member's return may have made inconsistent.
 
 Then the rows of `what_if`: what each of the broker's assignors would have given.
 
@@ -77,13 +78,16 @@ from streaming.groups.verdicts import (
 from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows
 from streaming.records import CONSUMER, GroupObservation, count_of, counts_in, holders
 
-ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
+ERAS: Final = ("4.0.0", "4.0.1")
 """First release of each era of the broker's assignors, oldest first (`assignors/brokers/registry.py`)."""
+
+_EARLY = "brokers before 4.0 (preview)"
 
 
 def recompute(state: GroupState, decision: ModernDecision, context: Context) -> Verdict | str:
     """Recompute the target of a consumer group at the round after the decision; text if that is not possible."""
-    return recompute_target(decision, _asked_of(state, decision, context.config), known_server_strategies(), ERAS)
+    asked = _asked_of(state, decision, context.config)
+    return recompute_target(decision, asked, known_server_strategies(), ERAS, _EARLY)
 
 
 def _asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -> ServerGroup | str:

@@ -98,7 +98,7 @@ _LARGEST = 5_000
 
 
 def recompute_target(
-    decision: ModernDecision, asked: ServerGroup | str, known: Sequence[str], releases: Sequence[str]
+    decision: ModernDecision, asked: ServerGroup | str, known: Sequence[str], releases: Sequence[str], early: str
 ) -> Verdict | str:
     """Compare a target with the results of all assignors that may have made it.
 
@@ -107,6 +107,7 @@ def recompute_target(
         asked: Its assignor's input, or why that is not known.
         known: The broker's assignors for this type of group.
         releases: A release of each of their eras, the likeliest first.
+        early: Brokers that had such groups before, by rules of their own, and may have made it as well.
 
     Returns:
         As `first_that_gives`, or that reason.
@@ -123,7 +124,7 @@ def recompute_target(
         for strategy, release in product(strategies, releases)
     )
     partitions = sum(topic.partitions for topic in asked.topics.values())
-    doubt = "custom assignors and some member orders are not recomputed"
+    doubt = f"custom assignors, some member orders and {early} are not recomputed"
     return first_that_gives(decision, candidates, f"{partitions:,} partitions", doubt)
 
 

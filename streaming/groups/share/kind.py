@@ -7,20 +7,20 @@ rises, and each member has its new target after its own next heartbeat.
 A verdict says whether the target is what the broker's assignor gives (KIP-932).
 
 The log has all of the coordinator's inputs: members, subscriptions, the previous target, and the partitions that the
-assignor may assign, which are those whose state the group has initialized (type 15). It lacks the broker's release, so
-each era of the assignor is tried, and the order of keys that share a bucket of the coordinator's maps, as for consumer
-groups.
+assignor may assign, which are those whose state the group has initialized (type 15). It lacks the order of keys that
+share a bucket of the coordinator's maps, as for consumer groups, and the broker's release.
 
 `identical` is certain. A target that nothing fits is `unverified`, because brokers may have another assignor
-(`group.share.assignors`). Several members of a partition are normal. `drifted` is a partition whose member does not
-subscribe to its topic while others do: no release gives that. Where subscriptions differ, and nobody subscribes to a
-topic any more or it was deleted, Kafka 4.2 and later leave its partitions where they were.
+(`group.share.assignors`), or be of 4.1, whose preview dealt otherwise. Several members of a partition are normal.
+`drifted` is a partition whose member does not subscribe to its topic while others do: no release gives that. Where
+subscriptions differ, and nobody subscribes to a topic any more or it was deleted, Kafka 4.2 and later leave its
+partitions where they were.
 
 Where the log is not read, coordinators tell which partitions are initialized by the time of a look, not at the target.
 The assignor assigns each of those that its members subscribe to, so the target shows which it had, if all of them are
 told as initialized.
 
-Source of the rules: `GroupMetadataManager.maybeUpdateTargetAssignment` and `SimpleAssignor` (Kafka 4.1 to 4.4).
+Source of the rules: `GroupMetadataManager.maybeUpdateTargetAssignment` and `SimpleAssignor` (Kafka 4.2 to 4.4).
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Verdict
 from streaming.records import SHARE, GroupObservation, each_of, holders
 
-ERAS: Final = ("4.2.0", "4.1.0")
-"""A release of each era of the assignor, the newest first. Records of 4.0, early access, cannot be decoded."""
+ERAS: Final = ("4.2.0",)
+"""A release of each era of the assignor. Records of 4.0, early access, cannot be decoded."""
 
 
 def recompute(state: GroupState, decision: ModernDecision, _context: Context) -> Verdict | str:
     """Recompute the target of a share group at the round after the decision; text if that is not possible."""
-    return recompute_target(decision, _asked_of(state, decision), known_share_strategies(), ERAS)
+    early = "brokers before 4.2 (preview)"
+    return recompute_target(decision, _asked_of(state, decision), known_share_strategies(), ERAS, early)
 
 
 def _asked_of(state: GroupState, decision: ModernDecision) -> ServerGroup | str:

@@ -2,18 +2,18 @@
 
 A verdict says whether the target is what the broker's sticky task assignor gives (KIP-1071).
 
-The log has the assignor's inputs: members with their processes, previous tasks, the topology, and since Kafka 4.2 the
-number of standby replicas, which a round asks for where the log is not read; rounds have the partition counts, from
-which the number of tasks follows. Nothing tells the broker's release, so every era is tried that is possible. Since 4.4
-the assignor goes by what members own, and by the offsets of the state on their disks, which they report to the
-coordinator and no record has.
+The log has the assignor's inputs: members with their processes, previous tasks, the topology, and the number of standby
+replicas, which a round asks for where the log is not read; rounds have the partition counts, from which the number of
+tasks follows. Nothing tells the broker's release, so both eras are tried. Only Kafka 4.1, whose early access is not
+recomputed, shows in the log, which then lacks the number of replicas. Since 4.4 the assignor goes by what members own,
+and by the offsets of the state on their disks, which they report to the coordinator and no record has.
 
 A target that nothing fits is `unverified`: members may have reported such offsets, or the broker may run an assignor of
 its own. It is `drifted` only if it violates an invariant: a task active at two members, a task that the topology does
 not have, or a member with the active and a standby task of one task. While the coordinator finds topics missing, or
 with wrong partition counts, it calls no assignor, and nobody gets a task.
 
-Source of the rules: `GroupMetadataManager`, `streams.TargetAssignmentBuilder` (Kafka 4.1 to 4.4).
+Source of the rules: `GroupMetadataManager`, `streams.TargetAssignmentBuilder` (Kafka 4.2 to 4.4).
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ from streaming.groups.verdict_inputs import StreamsInputs
 from streaming.groups.verdicts import NOT_APPLICABLE, Verdict, why_not_shown
 from streaming.records import STREAMS, IdPartitions, StreamsTopology, counts_in, each_of, holders
 
-_NOT_RECORDED, _BY_TARGETS, _BY_OWNED = STREAMS_ERAS
+_BY_OWNED = STREAMS_ERAS[-1]
 
 # Members that share a hash bucket, in every order: as for consumer groups.
 _MOST_ORDERS = 16
 
 _REPLICAS = "num.standby.replicas"
+
+_EARLY = "streams groups of Kafka 4.1 are early access, and not recomputed"
 
 _DOUBT = "since Kafka 4.4 the assignor also goes by offsets that members report to the coordinator and no record has"
 
@@ -64,7 +66,8 @@ def recompute(state: GroupState, decision: ModernDecision, context: Context) -> 
     tasks, parts = asked
     try:
         size = f"{sum(part.tasks for part in parts):,} tasks"
-        return first_that_gives(decision, _candidates(decision, tasks, parts), size, _DOUBT)
+        doubt = _DOUBT if decision.log_partition >= 0 else f"{_EARLY}; {_DOUBT}"
+        return first_that_gives(decision, _candidates(decision, tasks, parts), size, doubt)
     except AssignorError as error:
         return str(error)[:200]
 
@@ -100,14 +103,14 @@ def _asked_of(state: GroupState, decision: ModernDecision, context: Context) -> 
         return unknown
     if tasks is None:
         return "an earlier release has not kept the group's standby tasks"
+    if not tasks.settings and decision.log_partition >= 0:
+        return _EARLY
     if tasks.is_ready is False:
         return "topics of the topology were missing or wrong, and members have tasks"
     if not parts:
         return "the log lacks the record of the topology"
     if not tasks.settings and any(part.stateful is not False for part in parts.values()):
-        if decision.log_partition < 0:
-            return "the right DescribeConfigs on the group is missing, so how many standby replicas it has is not known"
-        return "Kafka 4.1 does not record how many standby replicas the group has"
+        return "the right DescribeConfigs on the group is missing, so how many standby replicas it has is not known"
     shown = counts_in(decision.targets.values())
     found = []
     for name, part in parts.items():
@@ -145,7 +148,7 @@ def _candidates(
     """What the assignor may have been given, members that share a hash bucket in every order, as far as is cheap."""
     old = {new: before for before, new in decision.replaced}
     replicas = tasks.settings.get(_REPLICAS, "0")
-    for release in _eras(decision, tasks):
+    for release in STREAMS_ERAS:
         had, spare = decision.before or {}, tasks.before or {}
         if release == _BY_OWNED:
             had = {name: active for name, (active, _) in tasks.owned.items()}
@@ -162,15 +165,6 @@ def _candidates(
             turned = tuple([members[name] for name in order])
             if turned != group.members:
                 yield StreamsInputs(replace(group, members=turned), release)
-
-
-def _eras(decision: ModernDecision, tasks: DecidedTasks) -> tuple[str, ...]:
-    """The eras whose brokers may have made the decision: which are left follows from what they write into the log."""
-    if decision.log_partition < 0:
-        return _BY_TARGETS, _BY_OWNED, _NOT_RECORDED
-    if tasks.settings:
-        return _BY_TARGETS, _BY_OWNED
-    return (_NOT_RECORDED,)
 
 
 def _named_target(

@@ -26,7 +26,7 @@ from assignors.brokers import (
     assign_on_server,
 )
 from assignors.jsonl import assign_line
-from tests.assignors.brokers.small_groups import T, U, assigned, group, topic_id
+from tests.assignors.brokers.small_groups import T, U, assigned, group
 from tests.assignors.random_server_groups import random_server_group
 from tests.examples import examples
 
@@ -38,36 +38,6 @@ UNIFORM: dict[str, tuple[str | None, dict[str, Any], dict[str, int], dict[str, A
         {"a": ("t u", {U: (0,)}), "b": "t u", "c": "u"},
         {"t": 4, "u": 1},
         {"a": {T: [2, 3]}, "b": {T: [0, 1]}, "c": {U: [0]}},
-    ),
-    "before 4.0 a topic's only partition goes to a member that can have no other": (
-        "3.9.1",
-        {"a": ("t u", {T: (0,), U: (0,)}), "b": "u"},
-        {"t": 1, "u": 1},
-        {"a": {T: [0]}, "b": {U: [0]}},
-    ),
-    "before 4.0 a partition that two members have is not taken from one for the other": (
-        "3.9.1",
-        {"a": "u", "b": ("u", {U: (0, 2)}), "c": ("t u", {U: (1, 2)})},
-        {"t": 2, "u": 3},
-        {"a": {U: [0, 1]}, "b": {U: [2]}, "c": {T: [0, 1], U: [2]}},
-    ),
-    "nor one that four have": (
-        "3.9.1",
-        {
-            "a": ("t u", {T: (0, 1, 2), U: (0,)}),
-            "b": ("u", {U: (0,)}),
-            "c": ("u", {U: (0,)}),
-            "d": ("t u", {U: (0,)}),
-        },
-        {"t": 4, "u": 2},
-        {"a": {T: [1, 2], U: [0]}, "b": {U: [0, 1]}, "c": {U: [0]}, "d": {T: [0, 3], U: [0]}},
-    ),
-    # a and b count one and five at first: t-0 and t-1 move.
-    "before 4.0 it goes on while a member has two more where another had one of its partitions": (
-        "3.9.1",
-        {"a": ("t", {T: (2,)}), "b": ("t", {T: (0, 1, 2, 3, 4)}), "c": ""},
-        {"t": 5},
-        {"a": {T: [0, 1, 2]}, "b": {T: [2, 3, 4]}, "c": {}},
     ),
 }
 
@@ -108,39 +78,10 @@ def test_previous_owners_that_contradict_each_other_can_make_the_assignor_throw(
     different = group({"a": ("t u", {T: (7,)}), "b": "t"}, t=2, u=1)
     with pytest.raises(LeaderWouldFail, match="ArrayIndexOutOfBounds"):
         assign_on_server("server-uniform", different, "4.0.1")
-    with pytest.raises(LeaderWouldFail, match="NoSuchElement"):
-        assign_on_server("server-range", group({}, t=2), "3.8.1")
-
-
-@pytest.mark.parametrize(("ninth", "told"), [(48, False), (49, True)])
-def test_partitions_that_crowd_a_bucket_until_the_set_grows_cannot_be_told(ninth: int, *, told: bool) -> None:
-    # Fifty topics of one partition. The set of these grows from 64 to 128 places when it has its 49th: up to there nine
-    # in one place would be made a tree. (The other topics fall into other places.)
-    random = Random(1)
-
-    def in_places(of_topic: int, of_partition: int) -> str:
-        while True:
-            code = random.getrandbits(32)
-            in_set = 31 * (31 + code) & 0xFFFFFFFF
-            if (code ^ code >> 16) % 128 == of_topic and (in_set ^ in_set >> 16) % 64 == of_partition:
-                return topic_id(code)
-
-    ids = [in_places(number, 63) if number < 8 or number == ninth else topic_id(number) for number in range(50)]
-    topics = {f"t{number}": ServerTopic(each, 1) for number, each in enumerate(ids)}
-    members = ServerMember("a", tuple(topics)), ServerMember("b", tuple(topics)), ServerMember("c", ())
-    if told:
-        sizes = {
-            member_id: len(of)
-            for member_id, of in assign_on_server("server-uniform", ServerGroup(members, topics), "3.9.1").items()
-        }
-        assert sizes == {"a": 25, "b": 25, "c": 0}
-    else:
-        with pytest.raises(CannotTell, match="more than eight keys"):
-            assign_on_server("server-uniform", ServerGroup(members, topics), "3.9.1")
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(st.randoms(use_true_random=False), st.sampled_from(("3.9.1", "4.0.0", "4.4.0")))
+@given(st.randoms(use_true_random=False), st.sampled_from(("4.0.0", "4.4.0")))
 def test_every_partition_has_one_owner_who_asked_for_it_and_a_second_time_nothing_moves(
     random: Random, release: str
 ) -> None:
@@ -188,8 +129,12 @@ def test_names_and_releases_that_are_not_known_are_told_apart() -> None:
         assign_on_server("server-sticky", group({}))
     with pytest.raises(UnknownLibrary, match="not a Kafka release"):
         assign_on_server("server-range", group({}), "librdkafka:2.3")
-    with pytest.raises(CannotTell, match="before 3"):
-        assign_on_server("server-range", group({}), "3.7.1")
+
+
+@pytest.mark.parametrize("strategy", ["server-range", "server-uniform"])
+def test_what_brokers_gave_while_the_protocol_was_a_preview_is_not_recomputed(strategy: str) -> None:
+    with pytest.raises(CannotTell, match=r"of brokers before 4\.0, where the protocol was early access or a preview"):
+        assign_on_server(strategy, group({"a": "t"}, t=1), "3.9.1")
 
 
 LINE: dict[str, Any] = {

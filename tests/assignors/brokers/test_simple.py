@@ -13,19 +13,6 @@ from tests.assignors.brokers.small_groups import T, U, assigned, group
 
 # Release, members, partition counts, and what the class of that release gives.
 GIVEN: dict[str, tuple[str, dict[str, Any], dict[str, int], dict[str, Any]]] = {
-    "4.0 gives every member all partitions of its topics": (
-        "4.0.1",
-        {"a": ("t", {T: (0,)}), "b": "t u"},
-        {"t": 2, "u": 1},
-        {"a": {T: [0, 1]}, "b": {T: [0, 1], U: [0]}},
-    ),
-    # "a" hashes to 97 and "b" to 98: partitions 1 and 2 of three.
-    "4.1 gives a partition by the hash of the member and lets it keep the rest": (
-        "4.1.1",
-        {"a": ("t", {T: (0, 1, 2)}), "b": "t"},
-        {"t": 3},
-        {"a": {T: [0, 1]}, "b": {T: [2]}},
-    ),
     "since 4.2 more members than partitions share them": (
         "4.4.0",
         dict.fromkeys("abcde", "t"),
@@ -64,13 +51,12 @@ def test_only_initialized_partitions_are_assigned() -> None:
     some = ServerGroup(members, {"t": ServerTopic(T, 4, initialized=(1, 3))})
 
     assert assigned("server-simple", some, "4.3.1") == {"a": {T: [1]}, "b": {T: [3]}}
-    assert assigned("server-simple", some, "4.0.1") == {"a": {T: [0, 1, 2, 3]}, "b": {T: [0, 1, 2, 3]}}
 
 
-def test_share_groups_of_three_nine_are_not_recomputed() -> None:
+def test_share_groups_of_the_preview_are_not_recomputed() -> None:
     assert known_share_strategies() == ("server-simple",)
-    with pytest.raises(CannotTell, match=r"'simple' of brokers before 4\.0"):
-        assign_on_server("server-simple", group({"a": "t"}, t=1), "3.9.1")
+    with pytest.raises(CannotTell, match=r"'simple' of brokers before 4\.2, where .* a preview"):
+        assign_on_server("server-simple", group({"a": "t"}, t=1), "4.1.1")
 
 
 def test_a_line_may_say_which_partitions_are_initialized() -> None:

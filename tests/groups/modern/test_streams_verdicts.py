@@ -16,6 +16,7 @@ from tests.groups.build import Life
 from tests.groups.modern.streams_log import (
     EVERYTHING,
     FIRST_HALF,
+    INTERNAL,
     SECOND_HALF,
     SPARE_OF_FIRST,
     SPARE_OF_SECOND,
@@ -102,10 +103,6 @@ def test_a_left_out_task_is_unverified() -> None:
 
 
 def test_what_the_log_does_not_tell_is_the_reason() -> None:
-    log = StreamsLog()
-    log.settings = {}
-    log.begins()
-    assert judged(log)[0].reason == "Kafka 4.1 does not record how many standby replicas the group has"
     log = StreamsLog.begun()
     row = Life().take(*log.inputs[3:], log.round()).drift[0]
     assert row.reason == "the previous target is not known: earlier records of the group may be missing"
@@ -138,16 +135,17 @@ def test_empty_targets_while_topics_are_missing_are_nobody_s_assignment() -> Non
     )
 
 
-def test_a_stateless_topology_of_kafka_4_1_is_recomputed() -> None:
+@pytest.mark.parametrize("internal", [(InternalTopics(), InternalTopics((), (0,))), INTERNAL])
+def test_a_target_of_kafka_4_1_early_access_is_unverified_even_if_a_later_release_gives_it(internal: Any) -> None:
     log = StreamsLog()
-    log.settings, log.internal, log.time = {}, (InternalTopics(), InternalTopics((), (0,))), 0
+    log.settings, log.internal, log.time = {}, internal, 0
     log.joins("a")
     log.topology()
     log.epoch(1)
     log.target("a", EVERYTHING)
     log.stands(1)
     assert [(row.verdict, row.reason, row.matching_library) for row in judged(log)] == [
-        ("identical", None, "broker:4.1.0")
+        ("unverified", "streams groups of Kafka 4.1 are early access, and not recomputed", None)
     ]
 
 

@@ -45,7 +45,7 @@ def test_both_assignors_of_the_broker_are_told() -> None:
     uniform = the_row(rows, "uniform")
     assert (uniform.runs, uniform.library, uniform.partitions_moved, uniform.imbalance) == (
         True,
-        "broker:3.8.1",
+        "broker:4.0.0",
         2,
         0.0,
     )
@@ -64,12 +64,12 @@ def test_where_nobody_asks_for_an_assignor_both_are_those_of_the_newest_release_
 
 
 def test_the_assignor_that_members_ask_for_is_of_the_release_that_gave_the_target_and_the_other_of_the_newest() -> None:
-    # c leaves: up to 4.0.0 uniform gives the first member the larger part; the target is that of no later release.
+    # c leaves: in 4.0.0 uniform gives the first member the larger part; the target is that of no later release.
     log = [asking("a", "uniform"), asking("b", "uniform"), epoch(1), target("a"), target("b"), stands(1)]
     log += [asking("c", "uniform"), epoch(2), target("a", 1), target("b", 0, 2), target("c"), stands(2)]
     log += [*gone("c"), epoch(3), target("a", 1, 2), target("b", 0), stands(3)]
     rows = rows_of(*log, count=3)
-    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").library) == (True, "broker:3.8.1")
+    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").library) == (True, "broker:4.0.0")
     assert (the_row(rows, "range").runs, the_row(rows, "range").library) == (False, "broker:4.0.1")
 
 
