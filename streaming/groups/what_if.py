@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 
 from assignors import Assignment, AssignorError, Bounds, Group, Load
-from assignors.measures import outcome
+from assignors.measures import bounds_of, outcome
 from streaming.groups.context import NEWEST, GroupConfig, of_decision
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.verdicts import Judged
@@ -27,43 +27,60 @@ UNKNOWN_BEFORE = "the members' previous partitions are not known"
 
 _LONGEST_REASON = 200
 
-RowOf = Callable[..., WhatIfRow]
-"""The row of one strategy without a result, by its columns `strategy`, `runs` and `library`."""
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What the strategies of one decision are compared by.
+
+    Attributes:
+        group: The group as its assignors see it.
+        before: The members' previous partitions; None where they are not known.
+        load: What the partitions have to carry; None where it is not known.
+        gives: What a strategy gives, and the library that it is computed as; raises `AssignorError` where nobody can
+            tell.
+    """
+
+    group: Group
+    before: Assignment | None
+    load: Load | None
+    gives: Callable[[str], tuple[str | None, Assignment]]
 
 
 def what_if_rows(
     judged: Judged,
     observation: GroupObservation,
-    without: Mapping[str, bool | None],
-    tried: Callable[[RowOf], list[WhatIfRow] | str],
+    config: GroupConfig,
+    strategies: Mapping[str, bool | None],
+    size: tuple[int, int],
+    compared: Callable[[], Compared | str | None],
+    *,
+    crowded: bool = False,
 ) -> list[WhatIfRow]:
-    """The rows of one decision.
+    """The rows of one decision; where nothing can be computed, only of what the group runs, or may run.
 
     Args:
         judged: The decision.
         observation: The round at which it was judged.
-        without: The strategies that have a row where nothing can be computed, each with whether the group runs it.
-        tried: Gives the rows of all strategies, or why there are none; may raise `AssignorError`.
+        config: Settings.
+        strategies: The strategies, each with whether the group runs it; None where that is not known.
+        size: The decision's partitions and members.
+        compared: How to compare them, or why that is not possible; may raise `AssignorError`.
+        crowded: It is not one of the newest.
     """
     row_of = partial(_unfilled_row, judged, observation)
     try:
         with of_decision():
-            rows = tried(row_of)
+            by = CROWDED if crowded else too_large(*size, config) or compared()
+            if isinstance(by, Compared):
+                bounds = bounds_of(by.group, by.before or {})
+                return [_filled(row_of(name, runs=runs), by, bounds) for name, runs in strategies.items()]
     except AssignorError as error:
-        rows = str(error)[:_LONGEST_REASON]
-    if isinstance(rows, str):
-        return [row_of(name, runs=runs, reason=rows) for name, runs in without.items()]
-    return rows
+        by = str(error)[:_LONGEST_REASON]
+    return [row_of(name, runs=runs, reason=by) for name, runs in strategies.items() if runs is not False]
 
 
 def _unfilled_row(
-    judged: Judged,
-    observation: GroupObservation,
-    strategy: str,
-    *,
-    runs: bool | None,
-    library: str | None = None,
-    reason: str | None = None,
+    judged: Judged, observation: GroupObservation, strategy: str, *, runs: bool | None, reason: str | None = None
 ) -> WhatIfRow:
     """The row for one strategy at one decision, without a result; `reason` is why there is none."""
     configured = observation.configured_strategy
@@ -74,46 +91,32 @@ def _unfilled_row(
         strategy=strategy,
         runs=runs,
         configured=None if configured is None else configured == strategy,
-        library=library,
+        library=None,
         reason=reason,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """What the strategies of one decision are compared by.
-
-    Attributes:
-        group: The group as its assignors see it.
-        before: The members' previous partitions; empty where they are not known.
-        known_before: They are known.
-        bounds: The best that any strategy could reach.
-        load: What the partitions have to carry; None where it is not known.
-    """
-
-    group: Group
-    before: Assignment
-    known_before: bool
-    bounds: Bounds
-    load: Load | None
-
-    def filled(self, row: WhatIfRow, answer: Assignment | AssignorError) -> WhatIfRow:
-        """The row with what the strategy gives, or with the reason why nobody can tell."""
-        row = msgspec.structs.replace(
-            row,
-            partitions_moved_optimal=self.bounds.partitions_moved_optimal if self.known_before else None,
-            imbalance_optimal=self.bounds.imbalance_optimal,
-        )
-        if isinstance(answer, AssignorError):
-            return msgspec.structs.replace(row, reason=str(answer)[:_LONGEST_REASON])
-        found = outcome(self.group, self.before, answer, self.load)
-        return msgspec.structs.replace(
-            row,
-            partitions_moved=found.partitions_moved if self.known_before else None,
-            imbalance=found.imbalance,
-            reason=None if self.known_before else UNKNOWN_BEFORE,
-            load_imbalance=found.load_imbalance,
-        )
+def _filled(row: WhatIfRow, by: Compared, bounds: Bounds) -> WhatIfRow:
+    """The row with what its strategy gives, or with the reason why nobody can tell."""
+    known_before = by.before is not None
+    row = msgspec.structs.replace(
+        row,
+        partitions_moved_optimal=bounds.partitions_moved_optimal if known_before else None,
+        imbalance_optimal=bounds.imbalance_optimal,
+    )
+    try:
+        library, answer = by.gives(row.strategy)
+    except AssignorError as error:
+        return msgspec.structs.replace(row, reason=str(error)[:_LONGEST_REASON])
+    found = outcome(by.group, by.before or {}, answer, by.load)
+    return msgspec.structs.replace(
+        row,
+        library=library,
+        partitions_moved=found.partitions_moved if known_before else None,
+        imbalance=found.imbalance,
+        reason=None if known_before else UNKNOWN_BEFORE,
+        load_imbalance=found.load_imbalance,
+    )
 
 
 def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:

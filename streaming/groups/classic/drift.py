@@ -224,10 +224,10 @@ class _Classic:
             return _BY_NO_LEADER[decision.kind]
         if not record.members or undecodable(record) is not None:
             return verdict.reason or "its members are not known"
-        found = result_of(self.state, decision, strategy, verdict, config)
-        if isinstance(found, AssignorError):
-            return str(found)
-        inputs, expected = found
+        try:
+            inputs, expected = result_of(self.state, decision, strategy, verdict, config)
+        except AssignorError as error:
+            return str(error)
         return Expected(drifted_between(expected, assigned(record)), inputs)
 
     def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:

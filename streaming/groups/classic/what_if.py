@@ -7,14 +7,13 @@ form; what they really reported was meant for the running strategy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from assignors import (
     CUSTOM,
     JAVA,
     Assignment,
-    AssignorError,
     CannotTell,
     Group,
     Library,
@@ -26,7 +25,7 @@ from assignors import (
     parse_library,
     strategy_named,
 )
-from assignors.measures import bounds_of, informed, settled
+from assignors.measures import informed, settled
 from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
 from streaming.groups.classic.membership import (
     Owners,
@@ -42,14 +41,7 @@ from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdict_inputs import ClientInputs
 from streaming.groups.verdicts import NOT_APPLICABLE, Judged, Verdict
-from streaming.groups.what_if import (
-    CROWDED,
-    UNKNOWN_BEFORE,
-    Compared,
-    RowOf,
-    too_large,
-    what_if_rows,
-)
+from streaming.groups.what_if import UNKNOWN_BEFORE, Compared, too_large, what_if_rows
 from streaming.records import GroupObservation, MembershipRecord, count_of
 
 
@@ -96,23 +88,16 @@ def classic_what_if_rows(
         return []
     names = dict.fromkeys((*known_strategies(), runs, observation.configured_strategy or runs))
 
-    def tried(row_of: RowOf) -> list[WhatIfRow] | str:
-        why_not = CROWDED if crowded else _why_not(decision, verdict, config)
-        if why_not is not None:
-            return why_not
+    def compared() -> Compared | str | None:
+        if decision.kind == "migration" or undecodable(record) is not None:
+            return verdict.reason
         counts = _counts(state, decision, verdict, config)
         why_not = too_large(sum(counts.values()), len(record.members), config)
-        return why_not or _rows(row_of, state, decision, names, verdict, counts, config)
+        return why_not or _compared(state, decision, verdict, counts, config)
 
-    return what_if_rows(judged, observation, {runs: True}, tried)
-
-
-def _why_not(decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -> str | None:
-    """Why the record allows no what-ifs; None if it does."""
-    record = decision.record
-    if decision.kind == "migration" or undecodable(record) is not None:
-        return verdict.reason
-    return too_large(most_partitions(record, decision.before), len(record.members), config)
+    strategies = {name: name == runs for name in names}
+    size = most_partitions(record, decision.before), len(record.members)
+    return what_if_rows(judged, observation, config, strategies, size, compared, crowded=crowded)
 
 
 def most_partitions(record: MembershipRecord, owned: Owned | None) -> int:
@@ -151,43 +136,28 @@ def _racks(
     return newest_racks(state, counts) or None
 
 
-def _rows(
-    row_of: RowOf,
-    state: GroupState,
-    decision: ClassicDecision,
-    names: Iterable[str],
-    verdict: Verdict,
-    counts: Mapping[str, int],
-    config: GroupConfig,
-) -> list[WhatIfRow]:
+def _compared(
+    state: GroupState, decision: ClassicDecision, verdict: Verdict, counts: Mapping[str, int], config: GroupConfig
+) -> Compared:
     record, runs = decision.record, decision.record.protocol
-    known_before = decision.before is not None
     racks = _racks(state, decision, verdict, counts, config)
     group = Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader)
-    had: Assignment = {member: dict(topics) for member, topics in (decision.before or {}).items()}
-    compared = Compared(group, had, known_before, bounds_of(group, had), known_load(state.load, counts))
-    rows = []
-    for name in names:
-        library = verdict.library
-        answer: Assignment | AssignorError = assigned(record)
-        if name != runs or library is None:
-            strategy, as_library = _strategy(name, verdict, decision, config)
-            library = None if as_library is None else str(as_library)
-            if isinstance(strategy, CannotTell):
-                answer = strategy
-            else:
-                try:
-                    answer, _ = settled(strategy, group if name == runs else _silent(group), had, as_library, racks)
-                except AssignorError as error:
-                    answer = error
-        rows.append(compared.filled(row_of(name, runs=name == runs, library=library), answer))
-    return rows
+    had = decision.before or {}
+
+    def gives(name: str) -> tuple[str, Assignment]:
+        if name == runs and verdict.library is not None:
+            return verdict.library, assigned(record)
+        strategy, library = _strategy(name, verdict, decision, config)
+        answer, _ = settled(strategy, group if name == runs else _silent(group), had, library, racks)
+        return str(library), answer
+
+    return Compared(group, decision.before, known_load(state.load, counts), gives)
 
 
 def result_of(
     state: GroupState, decision: ClassicDecision, name: str, verdict: Verdict, config: GroupConfig
-) -> tuple[ClientInputs, Assignment] | AssignorError:
-    """What a strategy that the group does not run would have decided, and by what; or why nobody can tell.
+) -> tuple[ClientInputs, Assignment]:
+    """What a strategy that the group does not run would have decided, and by what.
 
     What only the other protocol would have carried, such as owned partitions for `sticky`, is taken from the decision
     before.
@@ -198,23 +168,18 @@ def result_of(
         name: The strategy.
         verdict: Its verdict on the strategy that runs.
         config: Settings.
+
+    Raises:
+        AssignorError: Nobody can tell.
     """
     strategy, library = _strategy(name, verdict, decision, config)
-    if isinstance(strategy, CannotTell) or library is None:
-        if isinstance(strategy, CannotTell):
-            return strategy
-        return CannotTell(UNKNOWN_BEFORE)
-    before: Assignment = {member: dict(topics) for member, topics in (decision.before or {}).items()}
-    try:
-        counts = _counts(state, decision, verdict, config)
-        racks = _racks(state, decision, verdict, counts, config)
-        record = decision.record
-        group = _silent(Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader))
-        with of_decision():
-            asked = informed(group, name, before, library)
-            expected, _ = settled(strategy, asked, before, library, racks)
-    except AssignorError as error:
-        return error
+    counts = _counts(state, decision, verdict, config)
+    racks = _racks(state, decision, verdict, counts, config)
+    record, before = decision.record, decision.before or {}
+    group = _silent(Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader))
+    with of_decision():
+        asked = informed(group, name, before, library)
+        expected, _ = settled(strategy, asked, before, library, racks)
     return ClientInputs(name, asked, library, racks), expected
 
 
@@ -229,19 +194,21 @@ def assigned(record: MembershipRecord) -> Assignment:
     return from_topics({member.member_id: member.assigned or () for member in record.members})
 
 
-def _strategy(
-    name: str, verdict: Verdict, decision: ClassicDecision, config: GroupConfig
-) -> tuple[Strategy | CannotTell, Library | None]:
-    """A strategy, or why its result is not known; and the library that it is computed as.
+def _strategy(name: str, verdict: Verdict, decision: ClassicDecision, config: GroupConfig) -> tuple[Strategy, Library]:
+    """A strategy, and the library that it is computed as.
 
     The library is the first release of its newest era in the client that the verdict found, or in Java if that is not
     known or does not have the strategy.
+
+    Raises:
+        CannotTell: The strategy's result is not known.
     """
     matched = verdict.library or JAVA
     client = JAVA if matched == CUSTOM else parse_library(matched).name
     custom = config.custom.named(name)
     if custom is None and find_strategy(name) is None:
-        return CannotTell(f"strategy {name[:100]!r} is not known"), None
+        reason = f"strategy {name[:100]!r} is not known"
+        raise CannotTell(reason)
     strategy, library = custom or strategy_named(name), Library(CUSTOM)
     if custom is None:
         try:
@@ -250,7 +217,8 @@ def _strategy(
             era = strategy.era(Library(JAVA))
         library = Library(era.library, era.since)
     if not strategy.deterministic:
-        return CannotTell("the strategy is not deterministic: its result is not known"), library
+        reason = "the strategy is not deterministic: its result is not known"
+        raise CannotTell(reason)
     if decision.before is None and name != decision.record.protocol and name in STICKY:
-        return CannotTell(UNKNOWN_BEFORE), library
+        raise CannotTell(UNKNOWN_BEFORE)
     return strategy, library

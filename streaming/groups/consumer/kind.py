@@ -34,11 +34,11 @@ docs/verdicts.md explains the verdicts and their limits. Source of the rules: `G
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from assignors import Assignment, AssignorError, CannotTell, Group, Load, from_topics
 from assignors.brokers import ServerGroup, ServerTopic, assign_on_server, known_server_strategies
-from assignors.measures import bounds_of
 from streaming.groups.context import Context, GroupConfig, of_decision
 from streaming.groups.health.activity import idle_members
 from streaming.groups.kind import FindingAtRound, Ownership, Owning
@@ -75,7 +75,7 @@ from streaming.groups.verdicts import (
     drifted_between,
     why_not_shown,
 )
-from streaming.groups.what_if import CROWDED, Compared, RowOf, too_large, what_if_rows
+from streaming.groups.what_if import Compared, what_if_rows
 from streaming.records import CONSUMER, GroupObservation, count_of, counts_in, holders
 
 ERAS: Final = ("4.0.0", "4.0.1")
@@ -177,20 +177,10 @@ def modern_what_if_rows(
 
     The arguments are those of `classic_what_if_rows`. Share groups, streams groups and empty groups get no rows.
     """
-    partitions = sum(map(count_of, decision.targets.values()))
-
-    def tried(row_of: RowOf) -> list[WhatIfRow] | str:
-        why_not = CROWDED if crowded else too_large(partitions, len(decision.members), context.config)
-        asked = _asked_of(state, decision, context.config) if why_not is None else why_not
-        if isinstance(asked, str):
-            return asked
-        return _rows(state, decision, verdict, asked, row_of)
-
-    return what_if_rows(judged, observation, {name: _asks(name, decision) for name in _names(decision)}, tried)
-
-
-def _names(decision: ModernDecision) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*_NAMES, *decision.assignors)))
+    strategies = {name: _asks(name, decision) for name in (*_NAMES, *decision.assignors)}
+    size = sum(map(count_of, decision.targets.values())), len(decision.members)
+    compared = partial(_compared, state, decision, verdict, context.config)
+    return what_if_rows(judged, observation, context.config, strategies, size, compared, crowded=crowded)
 
 
 def _asks(name: str, decision: ModernDecision) -> bool | None:
@@ -200,33 +190,27 @@ def _asks(name: str, decision: ModernDecision) -> bool | None:
     return None
 
 
-def _rows(
-    state: GroupState,
-    decision: ModernDecision,
-    verdict: Verdict,
-    asked: ServerGroup,
-    row_of: RowOf,
-) -> list[WhatIfRow] | str:
-    """The rows, or why there are none."""
+def _compared(state: GroupState, decision: ModernDecision, verdict: Verdict, config: GroupConfig) -> Compared | str:
+    asked = _asked_of(state, decision, config)
+    if isinstance(asked, str):
+        return asked
     names = names_at(state, decision)
     group = group_of_target(decision, names)
     had = before_target(decision)
     if group is None or had is None:
         return "the topics of its target are not known, or have no such partitions"
-    target = from_topics(decision.targets)
     # Keys that share a bucket of the coordinator's maps have the order in which the verdict has found the target.
     ordered = verdict.inputs.group if isinstance(verdict.inputs, ServerInputs) else asked
-    compared = Compared(group, had, True, bounds_of(group, had), _load(state, group, names))
-    rows = []
-    for name in _names(decision):
-        runs = _asks(name, decision)
-        library = verdict.library
-        answer: Assignment | AssignorError = target
-        if not (runs and verdict.on_running == IDENTICAL):
-            library = f"broker:{ERAS[-1]}" if name in _NAMES else None
-            answer = _answer(name, ordered)
-        rows.append(compared.filled(row_of(name, runs=runs, library=library), answer))
-    return rows
+
+    def gives(name: str) -> tuple[str | None, Assignment]:
+        if _asks(name, decision) and verdict.on_running == IDENTICAL:
+            return verdict.library, from_topics(decision.targets)
+        if name not in _NAMES:
+            reason = f"assignor {name[:100]!r} is not known"
+            raise CannotTell(reason)
+        return f"broker:{ERAS[-1]}", assign_on_server(f"{PREFIX}{name}", ordered, ERAS[-1])
+
+    return Compared(group, had, _load(state, group, names), gives)
 
 
 def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | None:
@@ -238,15 +222,6 @@ def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | N
     if load is None:
         return None
     return {topic_id: load[names[topic_id]] for topic_id in counts}
-
-
-def _answer(name: str, asked: ServerGroup) -> Assignment | AssignorError:
-    if name not in _NAMES:
-        return CannotTell(f"assignor {name[:100]!r} is not known")
-    try:
-        return assign_on_server(f"{PREFIX}{name}", asked, ERAS[-1])
-    except AssignorError as error:
-        return error
 
 
 def _findings(

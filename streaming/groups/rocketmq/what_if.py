@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from assignors import Assignment, AssignorError, CannotTell, from_topics
-from assignors.measures import bounds_of
+from assignors import Assignment, CannotTell, from_topics
 from assignors.rocketmq import (
     CallWouldFail,
     MessageQueue,
@@ -27,14 +26,14 @@ from streaming.groups.rocketmq.views import Views, queues_of
 from streaming.groups.rows import WhatIfRow, unit_of
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Judged
-from streaming.groups.what_if import Compared, RowOf, too_large, what_if_rows
+from streaming.groups.what_if import Compared, what_if_rows
 from streaming.records import Member
 
 
 def rocketmq_what_if_rows(
     state: GroupState, decision: ClassicDecision, judged: Judged, seen: RocketMQRound, config: GroupConfig
 ) -> list[WhatIfRow]:
-    """The rows of one decision, one per strategy; a single one with the reason where nothing is computed.
+    """The rows of one decision, one per strategy.
 
     Args:
         state: The group's state.
@@ -48,48 +47,37 @@ def rocketmq_what_if_rows(
         return []
     routes = {topic: views.routes[topic] for topic in views.judged_topics if not views.is_mapped(topic)}
 
-    def tried(row_of: RowOf) -> list[WhatIfRow] | str:
-        count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
-        if not count:
-            return "its topics have no queues that can be read"
-        if any(member.topics is None for member in members):
-            return too_large(count, len(members), config) or "members do not tell what they subscribe to"
-        return too_large(count, len(members), config) or _rows(row_of, state, decision, routes, views)
-
-    return what_if_rows(judged, seen, {judged.strategy or "": True}, tried)
-
-
-def _rows(row_of: RowOf, state: GroupState, decision: ClassicDecision, routes: Routes, views: Views) -> list[WhatIfRow]:
-    members, runs = decision.record.members, decision.record.protocol
-    group = group_of(members, routes)
-    before: Assignment = {member: dict(units) for member, units in (decision.before or {}).items()}
-    load = known_load(state.load, group.partitions_per_topic)
-    compared = Compared(group, before, decision.before is not None, bounds_of(group, before), load)
+    runs, count = judged.strategy, sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
     names = dict.fromkeys((*known_allocate_strategies(), f"{NEARBY}-{views.allocation.nearby_delegate}"))
     if runs is not None:
         names[runs] = None
-    return [
-        compared.filled(row_of(name, runs=None if runs is None else name == runs), _given(name, members, routes, views))
-        for name in names
-    ]
+
+    def compared() -> Compared | str:
+        if not count:
+            return "its topics have no queues that can be read"
+        if any(member.topics is None for member in members):
+            return "members do not tell what they subscribe to"
+        group = group_of(members, routes)
+        load = known_load(state.load, group.partitions_per_topic)
+        return Compared(group, decision.before, load, lambda name: (None, _given(name, members, routes, views)))
+
+    strategies = {name: None if runs is None else name == runs for name in names}
+    return what_if_rows(judged, seen, config, strategies, (count, len(members)), compared)
 
 
-def _given(name: str, members: Sequence[Member], routes: Routes, views: Views) -> Assignment | AssignorError:
-    """What a strategy gives each member, by unit; or why nobody can tell."""
+def _given(name: str, members: Sequence[Member], routes: Routes, views: Views) -> Assignment:
+    """What a strategy gives each member, by unit."""
     missing = None if name == "CONSISTENT_HASH" else missing_of(name, views.allocation)
     if missing is not None:
-        return CannotTell(missing)
+        raise CannotTell(missing)
     held: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in members}
-    try:
-        strategy = strategy_named(name, options_of(views.allocation))
-        for topic, brokers in routes.items():
-            queues = [MessageQueue(topic, broker, number) for broker, number in sorted(queues_of(brokers))]
-            for client, dealt in allocate_all(strategy, queues, sorted(views.subscribers.get(topic, ()))).items():
-                if isinstance(dealt, CallWouldFail):
-                    return dealt
-                for queue in dealt or ():
-                    if queue.topic == topic:
-                        held[client].setdefault(unit_of(topic, queue.broker), []).append(queue.queue)
-    except AssignorError as error:
-        return error
+    strategy = strategy_named(name, options_of(views.allocation))
+    for topic, brokers in routes.items():
+        queues = [MessageQueue(topic, broker, number) for broker, number in sorted(queues_of(brokers))]
+        for client, dealt in allocate_all(strategy, queues, sorted(views.subscribers.get(topic, ()))).items():
+            if isinstance(dealt, CallWouldFail):
+                raise dealt
+            for queue in dealt or ():
+                if queue.topic == topic:
+                    held[client].setdefault(unit_of(topic, queue.broker), []).append(queue.queue)
     return from_topics({client: [(unit, tuple(of)) for unit, of in units.items()] for client, units in held.items()})
