@@ -133,27 +133,6 @@ def stuck_rebalance(
         yield FindingAtRound("stuck_rebalance", elapsed, detail, name, shown=False)
 
 
-def _idle_members(
-    record: MembershipRecord, shown: Mapping[str, TopicObservation], decided: int
-) -> list[FindingAtRound]:
-    """Members of a classic group that own nothing, and whether there are too few partitions or the strategy is why.
-
-    Args:
-        record: The group's membership, which can be decoded as a whole and of which nothing is pending.
-        shown: The round's topics.
-        decided: When the group decided, ms.
-    """
-    if is_streams(record):
-        return idle_threads(record, decided)
-    # A pattern that matches nothing asks for nothing.
-    idle = [m.member_id for m in record.members if m.topics and not any(owned for _, owned in m.assigned or ())]
-    if not idle:
-        return []
-    topics_of = {member.member_id: frozenset(member.topics or ()) for member in record.members}
-    sizes = {name: topic.partitions for name, topic in shown.items()}
-    return idle_members(idle, topics_of, sizes, record.protocol, decided)
-
-
 def _membership_findings(
     state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig, owners: Ownership
 ) -> list[FindingAtRound]:
@@ -210,7 +189,10 @@ def _membership_findings(
     found += finding_of("unassigned", "partitions without an owner", orphaned)
     # Who waits for a partition will get it, and one without an owner is the graver finding.
     if settled and not (count or orphaned or stale):
-        found.extend(_idle_members(record, shown, decided))
+        if is_streams(record):
+            found += idle_threads(record, decided)
+        else:
+            found += idle_members(owners, observation, record.protocol, decided)
     return found
 
 

@@ -231,22 +231,13 @@ def _findings(
     return left_out(state, group, observation, context.config, _known, timeout, asks_for_all=True)
 
 
-def _idle(_state: GroupState, group: ModernGroup, observation: GroupObservation) -> list[FindingAtRound]:
+def _idle(
+    _state: GroupState, group: ModernGroup, observation: GroupObservation, owners: Ownership
+) -> list[FindingAtRound]:
     """Members that own nothing."""
     if group.decided is None or group.epoch > group.decided.epoch:
         return []  # the next target is being made
-    targets = newest_targets(group)
-    topics_of = {}
-    for member_id, topics in subscriptions_of(group).items():
-        if topics is None or member_id not in targets:
-            return []
-        topics_of[member_id] = topics
-    owning = {member_id for member_id, target in targets.items() if any(numbers for _, numbers in target)}
-    idle = [member_id for member_id, topics in topics_of.items() if topics and member_id not in owning]
-    if not idle:
-        return []
-    sizes = {topic.topic: topic.partitions for topic in observation.topics}
-    return idle_members(idle, topics_of, sizes, None, group.decided.record_time)
+    return idle_members(owners, observation, None, group.decided.record_time)
 
 
 def _known(group: ModernGroup) -> dict[str, int]:

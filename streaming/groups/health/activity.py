@@ -11,7 +11,7 @@ Everything follows from the times of the decisions in log order, and not from wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import log
 from typing import Final
 
@@ -72,31 +72,32 @@ def never_committed(state: GroupState, observation: GroupObservation) -> Iterato
 
 
 def idle_members(
-    members: list[str],
-    topics_of: Mapping[str, frozenset[str]],
-    sizes: Mapping[str, int | None],
-    strategy: str | None,
-    since: int,
+    owners: Ownership, observation: GroupObservation, strategy: str | None, since: int
 ) -> list[FindingAtRound]:
     """The finding `idle_members`, and whether there are too few partitions or the strategy is why.
 
     Args:
-        members: Members that own nothing and subscribe to something; at least one.
-        topics_of: Topics of each member of the group.
-        sizes: Partition counts by topic; None for a topic that is not visible.
+        owners: Who owns what in a group that has settled.
+        observation: The round.
         strategy: The strategy; None where the broker assigns.
         since: When the group decided, ms.
     """
-    reach = frozenset[str]().union(*(topics_of[member] for member in members))
+    # A pattern that matches nothing asks for nothing.
+    idle = [of for of in owners.members if of.topics and not any(numbers for _, numbers in of.partitions or ())]
+    if not idle or owners.topics is None:
+        return []
+    sizes = {topic.topic: topic.partitions for topic in observation.topics}
+    reach = frozenset[str]().union(*(of.topics or () for of in idle))
     if any(sizes.get(topic) is None for topic in reach):
         return []  # the finding `topic_not_visible` says so
     partitions = sum(sizes[topic] or 0 for topic in reach)
-    sharing = sum(not reach.isdisjoint(topics) for topics in topics_of.values())
+    sharing = sum(not reach.isdisjoint(of.topics or ()) for of in owners.members)
     few = partitions < sharing
     of = f"{counted(partitions, 'partition')} for {counted(sharing, 'member')}"
     verb = "is" if partitions == 1 else "are"
     why = f"there {verb} {of}" if few else f"{strategy or 'the broker'} assigns {of} so"
-    return idle_finding(members, len(topics_of), f"own nothing, {why}", since)
+    names = [one.member.member_id for one in idle]
+    return idle_finding(names, len(owners.members), f"own nothing, {why}", since)
 
 
 WINDOW_MS: Final = 600_000

@@ -193,10 +193,7 @@ def _owners(state: GroupState) -> Ownership:
 
 
 def _findings(
-    state: GroupState,
-    observation: GroupObservation,
-    context: Context,
-    owners: Ownership,  # noqa: ARG001
+    state: GroupState, observation: GroupObservation, context: Context, owners: Ownership
 ) -> list[FindingAtRound]:
     group, found = state.modern.group, list[FindingAtRound]()
     # Where compaction may have removed the end of a member, a target must show first who is still there.
@@ -204,7 +201,7 @@ def _findings(
         of_type = TYPES[group.group_type]
         found, late = of_type.findings(state, group, observation, context), behind(group, of_type.stable)
         if not late and not found:
-            found = of_type.idle(state, group, observation)
+            found = of_type.idle(state, group, observation, owners)
         if observation.held_since is not None:
             found = found_before(found, state.findings)
         if group.decided is not None and late:

@@ -374,7 +374,7 @@ class TypeRules:
     broken: Callable[[GroupState, ModernDecision], Iterable[DriftedPartition]]
     recompute: Callable[[GroupState, ModernDecision, Context], Verdict | str]
     findings: Callable[[GroupState, ModernGroup, GroupObservation, Context], list[FindingAtRound]]
-    idle: Callable[[GroupState, ModernGroup, GroupObservation], list[FindingAtRound]]
+    idle: Callable[[GroupState, ModernGroup, GroupObservation, Ownership], list[FindingAtRound]]
     owners: Callable[[GroupState, ModernGroup], Ownership]
     named_target: Callable[[GroupState, ModernDecision, IdPartitions, Names], Sequence[TopicAssignment] | str] = (
         by_topic_name

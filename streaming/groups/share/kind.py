@@ -159,7 +159,7 @@ def _findings(
     return left_out(state, group, observation, context.config, _initialized, _SETTLES_MS, asks_for_all=False)
 
 
-def _idle(state: GroupState, group: ModernGroup, _observation: GroupObservation) -> list[FindingAtRound]:
+def _idle(state: GroupState, group: ModernGroup, *_: object) -> list[FindingAtRound]:
     """Members without a partition, though partitions of their topics are initialized: each should have one."""
     decided, topics = group.decided, group.topics
     if decided is None or topics is None or group.epoch > decided.epoch:

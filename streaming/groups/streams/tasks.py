@@ -218,7 +218,7 @@ def find(
     ]
 
 
-def idle(_state: GroupState, group: ModernGroup, _observation: GroupObservation) -> list[FindingAtRound]:
+def idle(_state: GroupState, group: ModernGroup, *_: object) -> list[FindingAtRound]:
     """The finding `idle_members`: members without any task, not even a standby."""
     if group.decided is None or group.decided.epoch != group.epoch or is_ready(group) is False:
         return []
