@@ -9,7 +9,7 @@ A new kind is a room with a value of `Kind`, and its place in that list. What it
 by which the shared steps close rows of `rebalance_churn` and forget what compaction removed. They do the rest, too:
 
 - `Ownership` gives lag its owners and subscribed topics, and load its members.
-- Judged decisions go through `verdicts.write_verdicts`, with a `GroupKind` that says how to judge one.
+- Judged decisions go through `verdicts.write_verdicts`, with a value of `Judging` that says how to judge one.
 - Rows of members are written by `Rows.change_members`, which closes the rows of those who have gone.
 - Findings are lists of `FindingAtRound`; since when each holds is kept by `health/group_health.py`.
 """

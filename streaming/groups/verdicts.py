@@ -1,7 +1,7 @@
 """Verdicts on decisions, for all kinds of groups: their values, their inputs, and the pipeline that a round drives.
 
 The pipeline judges the waiting decisions, limits their total cost and writes their rows. What differs between classic
-and modern groups is behind `GroupKind`. docs/verdicts.md explains the values.
+and modern groups is a value of `Judging`. docs/verdicts.md explains the values.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -152,9 +152,6 @@ class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     own: str | None = None
 
 
-_D_contra = TypeVar("_D_contra", contravariant=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What the configured strategy would have decided.
@@ -168,27 +165,30 @@ class Expected:
     inputs: VerdictInputs | None
 
 
-class GroupKind(Protocol[_D_contra]):
-    """How to judge the decisions of one kind of group at a round."""
-
-    def judge(self, decision: _D_contra, *, later_is_judged: bool) -> Verdict | None:
-        """Judge a decision; None while a later round may show what is missing, never if `later_is_judged`."""
-
-    def judged_of(self, decision: _D_contra) -> Judged:
-        """The decision's own columns."""
-
-    def expected_by(self, decision: _D_contra, verdict: Verdict, strategy: str) -> Expected | str:
-        """What another strategy would have decided in the place of the group's own, or why nobody can tell."""
-
-    def what_if(self, decision: _D_contra, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
-        """The decision's `what_if` rows; `crowded` if it is not one of the newest (`context.NEWEST`)."""
-
-
 _Decision = TypeVar("_Decision")
 
 
+@dataclass(frozen=True, slots=True)
+class Judging(Generic[_Decision]):
+    """How to judge the decisions of one kind of group at a round.
+
+    Attributes:
+        judge: The verdict on a decision, by whether a later one is judged. None while a later round may show what is
+            missing, and never if a later one is judged.
+        judged_of: A decision's own columns.
+        expected_by: What another strategy would have decided in the place of the group's own, or why nobody can tell.
+        what_if: The `what_if` rows of a decision that the verdict applies to, by whether it is one of too many between
+            two rounds (`context.NEWEST`).
+    """
+
+    judge: Callable[[_Decision, bool], Verdict | None]
+    judged_of: Callable[[_Decision, Context], Judged]
+    expected_by: Callable[[_Decision, Verdict, str], Expected | str]
+    what_if: Callable[[_Decision, Judged, Verdict, bool], list[WhatIfRow]] = lambda *_: []
+
+
 def write_verdicts(
-    waiting: Sequence[_Decision], kind: GroupKind[_Decision], observation: GroupObservation, context: Context
+    waiting: Sequence[_Decision], kind: Judging[_Decision], observation: GroupObservation, context: Context
 ) -> list[Verdict]:
     """Judge the decisions that can be judged now, and write their rows of `drift` and `what_if`.
 
@@ -207,17 +207,21 @@ def write_verdicts(
     verdicts: list[Verdict] = []
     with of_round():
         for decision in reversed(waiting):
-            verdict = kind.judge(decision, later_is_judged=bool(verdicts))
+            verdict = kind.judge(decision, bool(verdicts))
             if verdict is not None:
-                runs, expected_by = kind.judged_of(decision).strategy, partial(kind.expected_by, decision, verdict)
+                runs, expected_by = (
+                    kind.judged_of(decision, context).strategy,
+                    partial(kind.expected_by, decision, verdict),
+                )
                 verdicts.append(against_configured(verdict, observation.configured_strategy, runs, expected_by))
     verdicts.reverse()
-    judged = [kind.judged_of(decision) for decision in waiting[: len(verdicts)]]
+    judged = [kind.judged_of(decision, context) for decision in waiting[: len(verdicts)]]
     others: list[list[WhatIfRow]] = []
     with of_round():
         for at in reversed(range(len(verdicts))):
-            crowded = at < len(waiting) - NEWEST
-            others.append(kind.what_if(waiting[at], judged[at], verdicts[at], crowded=crowded))
+            if verdicts[at].verdict != NOT_APPLICABLE:
+                crowded = at < len(waiting) - NEWEST
+                others.append(kind.what_if(waiting[at], judged[at], verdicts[at], crowded))
     for of_decision, verdict in zip(judged, verdicts, strict=True):
         context.rows.drift.append(drift_row(of_decision, verdict, observation))
     context.rows.what_if.extend(row for rows in reversed(others) for row in rows)

@@ -67,6 +67,8 @@ def what_if_rows(
         compared: How to compare them, or why that is not possible; may raise `AssignorError`.
         crowded: It is not one of the newest.
     """
+    if not config.what_if_max_size:
+        return []
     row_of = partial(_unfilled_row, judged, observation)
     try:
         with of_decision():

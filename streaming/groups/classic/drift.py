@@ -20,7 +20,8 @@ assignors of each client library (docs/assignors.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -52,7 +53,7 @@ from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.classic.what_if import assigned, classic_what_if_rows, result_of
 from streaming.groups.context import Context, GroupConfig
-from streaming.groups.rows import DriftedPartition, WhatIfRow
+from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
     DRIFTED,
@@ -64,8 +65,8 @@ from streaming.groups.verdicts import (
     UNEXPLAINED,
     UNVERIFIED,
     Expected,
-    GroupKind,
     Judged,
+    Judging,
     Verdict,
     drifted_between,
     standing,
@@ -104,7 +105,14 @@ def write_classic_verdicts(
     """
     waiting = state.classic.waiting
     if waiting and not is_connect(waiting[-1].record):
-        judge_waiting(state, _Classic(state, observation, context, last), observation, context)
+        config = context.config
+        judging = Judging(
+            partial(_judge, state, observation, config, last),
+            judged_of,
+            partial(_expected_by, state, config),
+            partial(classic_what_if_rows, state, observation, config),
+        )
+        judge_waiting(state, judging, observation, context)
 
 
 def judged_of(decision: ClassicDecision, context: Context) -> Judged:
@@ -113,7 +121,7 @@ def judged_of(decision: ClassicDecision, context: Context) -> Judged:
 
 
 def judge_waiting(
-    state: GroupState, kind: GroupKind[ClassicDecision], observation: GroupObservation, context: Context
+    state: GroupState, kind: Judging[ClassicDecision], observation: GroupObservation, context: Context
 ) -> None:
     """Judge the waiting decisions that `kind` can judge now."""
     classic = state.classic
@@ -129,110 +137,110 @@ def judge_again(state: GroupState, observation: GroupObservation, context: Conte
         classic.waiting = [classic.current]
 
 
-@dataclass(frozen=True, slots=True)
-class _Classic:
-    state: GroupState
-    observation: GroupObservation
-    context: Context
-    last: bool
+def _judge(
+    state: GroupState,
+    observation: GroupObservation,
+    config: GroupConfig,
+    last: bool,
+    decision: ClassicDecision,
+    later_is_judged: bool,
+) -> Verdict | None:
+    record = decision.record
+    if not record.members:
+        return Verdict(NOT_APPLICABLE, "the group is empty")
+    if not is_consumer(record):
+        return Verdict(NOT_APPLICABLE, f"protocol type {record.protocol_type[:100]!r} assigns no topic partitions")
+    counts = seen_counts(state, decision, config)
+    # It was decided after the round before it, even if its coordinator's clock is behind.
+    settled = state.clock.passed - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
+    actual = assigned(record)
+    is_dated = not (record.seen and record.decided_after < 0)
+    broken = _broken(decision, actual, counts if settled and is_dated else {})
+    if broken:
+        kinds = {found.kind for found in broken}
+        reason = next(reason for kind, reason in _INVARIANTS.items() if kind in kinds)
+        return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=broken)
+    torn = torn_tasks(record)
+    if torn:
+        reason = f"task {next(iter(torn))[:100]} is active with two members"
+        return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=tuple(chain.from_iterable(torn.values())))
+    member = undecodable(record)
+    if member is not None:
+        return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
+    waits = not (settled or last or later_is_judged)
+    verdict = _recomputed(state, observation, config, decision, actual, counts, settled=settled, waits=waits)
+    if verdict is not None and verdict.verdict == IDENTICAL:
+        return verdict
+    promised = _promised(decision, actual, verdict)
+    if promised is not None:
+        return promised
+    if verdict is None or (verdict.verdict != DRIFTED and verdict.reason != UNEXPLAINED):
+        return verdict
+    doubt = _doubt(state, decision, counts, is_dated=is_dated)
+    if doubt is None:
+        return verdict
+    return replace(verdict, verdict=UNVERIFIED, reason=doubt, basis=None, drifted=())
 
-    def judge(self, decision: ClassicDecision, *, later_is_judged: bool) -> Verdict | None:
-        record, config = decision.record, self.context.config
-        if not record.members:
-            return Verdict(NOT_APPLICABLE, "the group is empty")
-        if not is_consumer(record):
-            return Verdict(NOT_APPLICABLE, f"protocol type {record.protocol_type[:100]!r} assigns no topic partitions")
-        counts = seen_counts(self.state, decision, config)
-        # It was decided after the round before it, even if its coordinator's clock is behind.
-        settled = self.state.clock.passed - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
-        actual = assigned(record)
-        is_dated = not (record.seen and record.decided_after < 0)
-        broken = _broken(decision, actual, counts if settled and is_dated else {})
-        if broken:
-            kinds = {found.kind for found in broken}
-            reason = next(reason for kind, reason in _INVARIANTS.items() if kind in kinds)
-            return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=broken)
-        torn = torn_tasks(record)
-        if torn:
-            reason = f"task {next(iter(torn))[:100]} is active with two members"
-            return Verdict(DRIFTED, reason, basis=INVARIANT, drifted=tuple(chain.from_iterable(torn.values())))
-        member = undecodable(record)
-        if member is not None:
-            return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
-        waits = not (settled or self.last or later_is_judged)
-        verdict = self._recomputed(decision, actual, counts, settled=settled, waits=waits)
-        if verdict is not None and verdict.verdict == IDENTICAL:
-            return verdict
-        promised = _promised(decision, actual, verdict)
-        if promised is not None:
-            return promised
-        if verdict is None or (verdict.verdict != DRIFTED and verdict.reason != UNEXPLAINED):
-            return verdict
-        doubt = _doubt(self.state, decision, counts, is_dated=is_dated)
-        if doubt is None:
-            return verdict
-        return replace(verdict, verdict=UNVERIFIED, reason=doubt, basis=None, drifted=())
 
-    def _recomputed(
-        self,
-        decision: ClassicDecision,
-        actual: Assignment,
-        counts: dict[str, SeenCounts],
-        *,
-        settled: bool,
-        waits: bool,
-    ) -> Verdict | None:
-        """What the candidates give, or why they cannot be computed; None while a later round may show what is missing.
+def _recomputed(
+    state: GroupState,
+    observation: GroupObservation,
+    config: GroupConfig,
+    decision: ClassicDecision,
+    actual: Assignment,
+    counts: dict[str, SeenCounts],
+    *,
+    settled: bool,
+    waits: bool,
+) -> Verdict | None:
+    """What the candidates give, or why they cannot be computed; None while a later round may show what is missing.
 
-        Args:
-            decision: The decision.
-            actual: Its assignment.
-            counts: Partition counts of its topics.
-            settled: No later round can show a count that the leader may have known.
-            waits: It may wait for a later round.
-        """
-        record, config, told = decision.record, self.context.config, self.observation.configured
-        latest = max(self.state.clock.now, self.observation.time)
-        if record.record_time - latest > config.metadata_grace_ms:
-            return Verdict(
-                UNVERIFIED, "its record time is in the future: the partition counts at that time are not known"
-            )
-        custom = config.custom.named(record.protocol or "")
-        if custom is None and is_streams(record) and decision.kind not in _BY_NO_LEADER:
-            return Verdict(UNVERIFIED, why_not_judged(record))
-        missing = _missing(record, counts, config)
-        if waits and ((missing is not None and missing[1]) or any(c.ahead for c in counts.values())):
-            return None
-        if decision.kind in _BY_NO_LEADER:
-            return Verdict(UNVERIFIED, _BY_NO_LEADER[decision.kind])
-        if missing is not None:
-            return Verdict(UNVERIFIED, missing[0])
-        strategy = record.protocol or ""
-        if custom is None and find_strategy(strategy) is None:
-            return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
-        in_racks = custom is not None or any(member.rack for member in record.members)
-        racks = seen_racks(self.state, decision, config, counts) if in_racks else NO_RACKS
-        libraries = tuple(map(_library, told.clients)) if told is not None else ()
-        return recompute(record, custom or strategy_named(strategy), actual, counts, racks, libraries, settled=settled)
+    Args:
+        state: The group's state, including this round.
+        observation: The round.
+        config: Settings.
+        decision: The decision.
+        actual: Its assignment.
+        counts: Partition counts of its topics.
+        settled: No later round can show a count that the leader may have known.
+        waits: It may wait for a later round.
+    """
+    record, told = decision.record, observation.configured
+    latest = max(state.clock.now, observation.time)
+    if record.record_time - latest > config.metadata_grace_ms:
+        return Verdict(UNVERIFIED, "its record time is in the future: the partition counts at that time are not known")
+    custom = config.custom.named(record.protocol or "")
+    if custom is None and is_streams(record) and decision.kind not in _BY_NO_LEADER:
+        return Verdict(UNVERIFIED, why_not_judged(record))
+    missing = _missing(record, counts, config)
+    if waits and ((missing is not None and missing[1]) or any(c.ahead for c in counts.values())):
+        return None
+    if decision.kind in _BY_NO_LEADER:
+        return Verdict(UNVERIFIED, _BY_NO_LEADER[decision.kind])
+    if missing is not None:
+        return Verdict(UNVERIFIED, missing[0])
+    strategy = record.protocol or ""
+    if custom is None and find_strategy(strategy) is None:
+        return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
+    in_racks = custom is not None or any(member.rack for member in record.members)
+    racks = seen_racks(state, decision, config, counts) if in_racks else NO_RACKS
+    libraries = tuple(map(_library, told.clients)) if told is not None else ()
+    return recompute(record, custom or strategy_named(strategy), actual, counts, racks, libraries, settled=settled)
 
-    def judged_of(self, decision: ClassicDecision) -> Judged:
-        return judged_of(decision, self.context)
 
-    def expected_by(self, decision: ClassicDecision, verdict: Verdict, strategy: str) -> Expected | str:
-        record, config = decision.record, self.context.config
-        if decision.kind in _BY_NO_LEADER:
-            return _BY_NO_LEADER[decision.kind]
-        if not record.members or undecodable(record) is not None:
-            return verdict.reason or "its members are not known"
-        try:
-            inputs, expected = result_of(self.state, decision, strategy, verdict, config)
-        except AssignorError as error:
-            return str(error)
-        return Expected(drifted_between(expected, assigned(record)), inputs)
-
-    def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
-        config = self.context.config
-        return classic_what_if_rows(self.state, decision, judged, verdict, self.observation, config, crowded=crowded)
+def _expected_by(
+    state: GroupState, config: GroupConfig, decision: ClassicDecision, verdict: Verdict, strategy: str
+) -> Expected | str:
+    record = decision.record
+    if decision.kind in _BY_NO_LEADER:
+        return _BY_NO_LEADER[decision.kind]
+    if not record.members or undecodable(record) is not None:
+        return verdict.reason or "its members are not known"
+    try:
+        inputs, expected = result_of(state, decision, strategy, verdict, config)
+    except AssignorError as error:
+        return str(error)
+    return Expected(drifted_between(expected, assigned(record)), inputs)
 
 
 def _library(client: str) -> Library:

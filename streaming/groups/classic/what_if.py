@@ -29,7 +29,6 @@ from assignors.measures import informed, settled
 from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
 from streaming.groups.classic.membership import (
     Owners,
-    is_consumer,
     is_streams,
     subscription_of,
     undecodable,
@@ -40,7 +39,7 @@ from streaming.groups.load.rates import known_load
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdict_inputs import ClientInputs
-from streaming.groups.verdicts import NOT_APPLICABLE, Judged, Verdict
+from streaming.groups.verdicts import Judged, Verdict
 from streaming.groups.what_if import UNKNOWN_BEFORE, Compared, too_large, what_if_rows
 from streaming.records import GroupObservation, MembershipRecord, count_of
 
@@ -55,37 +54,34 @@ def by_member(owners: Owners) -> Owned:
 
 def classic_what_if_rows(
     state: GroupState,
+    observation: GroupObservation,
+    config: GroupConfig,
     decision: ClassicDecision,
     judged: Judged,
     verdict: Verdict,
-    observation: GroupObservation,
-    config: GroupConfig,
-    *,
     crowded: bool,
 ) -> list[WhatIfRow]:
     """The rows of one decision.
 
     Args:
         state: The group's state, including this round's topics.
+        observation: The round at which it was judged.
+        config: Settings.
         decision: The decision.
         judged: The same for its rows.
         verdict: Its verdict.
-        observation: The round at which it was judged.
-        config: Settings.
         crowded: It is not one of the newest.
 
     Returns:
-        Nothing for groups that assign no partitions or tasks of Kafka Streams, for empty groups, and for the first half
-        of a cooperative rebalance, whose moves count for the second.
+        Nothing for threads of Kafka Streams, and for the first half of a cooperative rebalance, whose moves count for
+        the second.
     """
     record = decision.record
     runs = record.protocol
-    if not config.what_if_max_size or runs is None or not is_consumer(record) or decision.first_half:
+    if runs is None or decision.first_half:
         return []
     if is_streams(record) and config.custom.named(runs) is None:
         return []  # its threads have no other strategy
-    if verdict.verdict == NOT_APPLICABLE:
-        return []
     names = dict.fromkeys((*known_strategies(), runs, observation.configured_strategy or runs))
 
     def compared() -> Compared | str | None:

@@ -29,7 +29,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -51,7 +51,7 @@ from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.classic.what_if import assigned
 from streaming.groups.context import Context, of_decision
 from streaming.groups.kind import FindingAtRound, Kind, Ownership, found_before, some, unexplained
-from streaming.groups.rows import DriftedPartition, WhatIfRow
+from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
     DRIFTED,
@@ -60,8 +60,7 @@ from streaming.groups.verdicts import (
     NOT_APPLICABLE,
     UNEXPLAINED,
     UNVERIFIED,
-    Expected,
-    Judged,
+    Judging,
     Nearest,
     Verdict,
     drifted_between,
@@ -108,46 +107,37 @@ def write_connect_verdicts(state: GroupState, observation: GroupObservation, con
     if observation.configured_strategy not in PROTOCOLS:
         # A pattern of the settings that is meant for consumers may match the group, too.
         observation = msgspec.structs.replace(observation, configured=None)
-    judge_waiting(state, _Connect(context), observation, context)
+    judge_waiting(state, Judging(_judge, judged_of, _expected_by), observation, context)
 
 
-@dataclass(frozen=True, slots=True)
-class _Connect:
-    context: Context
+def _judge(decision: ClassicDecision, _later_is_judged: bool) -> Verdict:
+    record = decision.record
+    if not record.members:
+        return Verdict(NOT_APPLICABLE, "the group is empty")
+    if not is_connect(record):
+        return Verdict(NOT_APPLICABLE, "the group has become one of Connect workers since")
+    workers: dict[str, Worker] = {}
+    for member in record.members:
+        worker = worker_of(member)
+        if worker is None:
+            why = member.undecodable or "an earlier release did not decode it"
+            return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {why}")
+        workers[member.member_id] = worker
+    failed = next((worker for worker in workers.values() if worker.error), None)
+    if failed is not None:
+        return Verdict(UNVERIFIED, f"the leader assigned nothing: {what_failed(failed)}")
+    twice = _run_twice(record)
+    if twice:
+        return Verdict(DRIFTED, "connectors or tasks run on two workers", basis=INVARIANT, drifted=twice)
+    if record.protocol == CONNECT_EAGER:
+        return _against_eager(record)
+    if record.protocol in _INCREMENTAL:
+        return _against_incremental(record, workers, decision.before)
+    return Verdict(UNVERIFIED, f"protocol {(record.protocol or '')[:100]!r} is not known")
 
-    def judge(self, decision: ClassicDecision, *, later_is_judged: bool) -> Verdict | None:  # noqa: ARG002
-        record = decision.record
-        if not record.members:
-            return Verdict(NOT_APPLICABLE, "the group is empty")
-        if not is_connect(record):
-            return Verdict(NOT_APPLICABLE, "the group has become one of Connect workers since")
-        workers: dict[str, Worker] = {}
-        for member in record.members:
-            worker = worker_of(member)
-            if worker is None:
-                why = member.undecodable or "an earlier release did not decode it"
-                return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {why}")
-            workers[member.member_id] = worker
-        failed = next((worker for worker in workers.values() if worker.error), None)
-        if failed is not None:
-            return Verdict(UNVERIFIED, f"the leader assigned nothing: {what_failed(failed)}")
-        twice = _run_twice(record)
-        if twice:
-            return Verdict(DRIFTED, "connectors or tasks run on two workers", basis=INVARIANT, drifted=twice)
-        if record.protocol == CONNECT_EAGER:
-            return _against_eager(record)
-        if record.protocol in _INCREMENTAL:
-            return _against_incremental(record, workers, decision.before)
-        return Verdict(UNVERIFIED, f"protocol {(record.protocol or '')[:100]!r} is not known")
 
-    def judged_of(self, decision: ClassicDecision) -> Judged:
-        return judged_of(decision, self.context)
-
-    def expected_by(self, decision: ClassicDecision, verdict: Verdict, strategy: str) -> Expected | str:  # noqa: ARG002
-        return f"with {strategy}, workers would have joined with something else"
-
-    def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:  # noqa: ARG002
-        return []
+def _expected_by(_decision: ClassicDecision, _verdict: Verdict, strategy: str) -> str:
+    return f"with {strategy}, workers would have joined with something else"
 
 
 def what_failed(worker: Worker) -> str:

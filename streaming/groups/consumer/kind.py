@@ -166,11 +166,11 @@ _NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()]
 
 def modern_what_if_rows(
     state: GroupState,
+    observation: GroupObservation,
+    config: GroupConfig,
     decision: ModernDecision,
     judged: Judged,
     verdict: Verdict,
-    observation: GroupObservation,
-    context: Context,
     crowded: bool,
 ) -> list[WhatIfRow]:
     """Write the rows of one decision: one for each built-in assignor, and for any other that members request.
@@ -179,8 +179,8 @@ def modern_what_if_rows(
     """
     strategies = {name: _asks(name, decision) for name in (*_NAMES, *decision.assignors)}
     size = sum(map(count_of, decision.targets.values())), len(decision.members)
-    compared = partial(_compared, state, decision, verdict, context.config)
-    return what_if_rows(judged, observation, context.config, strategies, size, compared, crowded=crowded)
+    compared = partial(_compared, state, decision, verdict, config)
+    return what_if_rows(judged, observation, config, strategies, size, compared, crowded=crowded)
 
 
 def _asks(name: str, decision: ModernDecision) -> bool | None:

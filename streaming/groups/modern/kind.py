@@ -7,13 +7,12 @@ its own rules (`rules.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, get_args
 
 import msgspec
 
-from streaming.groups.context import Context, of_record
+from streaming.groups.context import Context, GroupConfig, of_record
 from streaming.groups.kind import (
     USUAL,
     FindingAtRound,
@@ -46,6 +45,7 @@ from streaming.groups.verdicts import (
     UNVERIFIED,
     Expected,
     Judged,
+    Judging,
     StandingVerdict,
     Verdict,
     against_configured,
@@ -61,7 +61,13 @@ def write_modern_verdicts(state: GroupState, observation: GroupObservation, cont
     modern = state.modern
     if not modern.waiting:
         return  # as at almost every round
-    verdicts = write_verdicts(modern.waiting, _Modern(state, observation, context), observation, context)
+    judging = Judging(
+        partial(_judge, state, context),
+        _judged_of,
+        partial(_expected_by, state, context),
+        partial(_what_if, state, observation, context.config),
+    )
+    verdicts = write_verdicts(modern.waiting, judging, observation, context)
     newest = modern.waiting[-1]
     modern.waiting = []
     if newest.incarnation != modern.incarnation:
@@ -84,45 +90,49 @@ def judge_modern_again(state: GroupState, observation: GroupObservation, context
     now = as_it_is(state, modern.shown) if modern.shown is not None else None
     if modern.verdict is None or modern.waiting or now is None:
         return
-    was, kind = modern.verdict, _Modern(state, observation, context)
+    was = modern.verdict
     own = Verdict(was.verdict, was.reason, was.basis) if was.own is None else Verdict(was.own)
-    judged, expected_by = kind.judged_of(now), partial(kind.expected_by, now, own)
+    judged, expected_by = _judged_of(now, context), partial(_expected_by, state, context, now, own)
     verdict = against_configured(own, observation.configured_strategy, judged.strategy, expected_by)
     context.rows.drift.append(drift_row(judged, verdict, observation))
     modern.verdict = standing([verdict])
 
 
-@dataclass(frozen=True, slots=True)
-class _Modern:
-    state: GroupState
-    observation: GroupObservation
-    context: Context
+def _judge(state: GroupState, context: Context, decision: ModernDecision, _later_is_judged: bool) -> Verdict:
+    if decision.became_empty:
+        return Verdict(NOT_APPLICABLE, "the group is empty")
+    if state.modern.unreadable:
+        return Verdict(UNVERIFIED, unreadable_since(state.modern.unreadable))
+    of_type = TYPES[decision.group_type]
+    broken = tuple(of_type.broken(state, decision))
+    if broken:
+        return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
+    found = of_type.recompute(state, decision, context)
+    if isinstance(found, str):
+        return Verdict(UNVERIFIED, found)
+    return found
 
-    def judge(self, decision: ModernDecision, *, later_is_judged: bool) -> Verdict:  # noqa: ARG002  # none waits
-        if decision.became_empty:
-            return Verdict(NOT_APPLICABLE, "the group is empty")
-        if self.state.modern.unreadable:
-            return Verdict(UNVERIFIED, unreadable_since(self.state.modern.unreadable))
-        of_type = TYPES[decision.group_type]
-        broken = tuple(of_type.broken(self.state, decision))
-        if broken:
-            return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
-        found = of_type.recompute(self.state, decision, self.context)
-        if isinstance(found, str):
-            return Verdict(UNVERIFIED, found)
-        return found
 
-    def judged_of(self, decision: ModernDecision) -> Judged:
-        return Judged(columns_of(decision, decision.incarnation, self.context), assignor_of(decision.assignors))
+def _judged_of(decision: ModernDecision, context: Context) -> Judged:
+    return Judged(columns_of(decision, decision.incarnation, context), assignor_of(decision.assignors))
 
-    def expected_by(self, decision: ModernDecision, verdict: Verdict, strategy: str) -> Expected | str:  # noqa: ARG002
-        return TYPES[decision.group_type].expected_by(self.state, strategy, decision, self.context)
 
-    def what_if(self, decision: ModernDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
-        if not self.context.config.what_if_max_size or verdict.verdict == NOT_APPLICABLE:
-            return []
-        of_type = TYPES[decision.group_type]
-        return of_type.what_if(self.state, decision, judged, verdict, self.observation, self.context, crowded)
+def _expected_by(
+    state: GroupState, context: Context, decision: ModernDecision, _own: Verdict, strategy: str
+) -> Expected | str:
+    return TYPES[decision.group_type].expected_by(state, strategy, decision, context)
+
+
+def _what_if(
+    state: GroupState,
+    observation: GroupObservation,
+    config: GroupConfig,
+    decision: ModernDecision,
+    judged: Judged,
+    verdict: Verdict,
+    crowded: bool,
+) -> list[WhatIfRow]:
+    return TYPES[decision.group_type].what_if(state, observation, config, decision, judged, verdict, crowded)
 
 
 def unreadable_since(unreadable: Mapping[str, int]) -> str:

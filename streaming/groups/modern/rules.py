@@ -33,7 +33,7 @@ from assignors import (
     optimal_moves,
 )
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, member_orders, names_in_hash_order
-from streaming.groups.context import Context, of_decision
+from streaming.groups.context import Context, GroupConfig, of_decision
 from streaming.groups.kind import FindingAtRound, Ownership
 from streaming.groups.modern.group import STABLE, ModernDecision, ModernGroup, state_of, subscribing
 from streaming.groups.rows import DriftedPartition, TopicAssignment, WhatIfRow
@@ -386,7 +386,7 @@ class TypeRules:
         lambda _state, strategy, _decision, _context: f"strategy {strategy[:100]!r} is none of the broker's"
     )
     what_if: Callable[
-        [GroupState, ModernDecision, Judged, Verdict, GroupObservation, Context, bool], list[WhatIfRow]
+        [GroupState, GroupObservation, GroupConfig, ModernDecision, Judged, Verdict, bool], list[WhatIfRow]
     ] = lambda *_: []
     stable: int = STABLE
     state: Callable[[ModernGroup], str] = state_of

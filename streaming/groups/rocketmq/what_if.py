@@ -43,7 +43,7 @@ def rocketmq_what_if_rows(
         config: Settings.
     """
     members, views = decision.record.members, seen.views
-    if not config.what_if_max_size or not members:
+    if not members:
         return []
     routes = {topic: views.routes[topic] for topic in views.judged_topics if not views.is_mapped(topic)}
 
