@@ -155,7 +155,7 @@ CLASSIC: dict[str, list[tuple[dict[int, list[Written]], tuple[str, str | None]]]
         ),
         (
             {50: [(group_key(GROUP), None)]},
-            ("pending", "the group has members, but no record of its membership has been read yet"),
+            ("pending", "the group has members, but their assignment has not been seen yet"),
         ),
     ],
 }

@@ -309,15 +309,9 @@ def _verdict(state: GroupState, observation: GroupObservation) -> StandingVerdic
         return StandingVerdict(UNVERIFIED, reason, 0)
     if state.live_record() is None:
         if observation.state not in {None, "Empty", "Dead"}:
-            reason = "the group has members, but no record of its membership has been read yet"
-            if observation.seen is not None:
-                reason = "the group has members, but no round has seen them with their assignment yet"
-            return StandingVerdict(PENDING, reason, 0)
+            return StandingVerdict(PENDING, "the group has members, but their assignment has not been seen yet", 0)
         if not state.partitions:
-            reason = "the log has neither a membership nor a committed offset of the group"
-            if observation.seen is not None:
-                reason = "the group has neither members nor a committed offset"
-            return StandingVerdict(PENDING, reason, 0)
+            return StandingVerdict(PENDING, "neither members nor committed offsets of the group have been seen", 0)
         if observation.seen is not None and observation.protocol_type:
             return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
         reason = "no membership: offsets are committed without joining the group (assign and commit)"

@@ -25,7 +25,7 @@ producers stamp records with the present time, which clients do by default; so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -139,8 +139,16 @@ def findings_of_offsets(state: GroupState, time: int, events: OffsetEvents) -> l
         for name, topic in sorted(state.topics.items())
         if name in events.left_behind or (topic.recreated >= 0 and 0 <= time - topic.recreated < _SHOWN_MS)
     ]
-    rewound = [(time, _rewound(name, steps)) for name, steps in sorted(events.rewound.items())]
-    lost = [(time, _lost(name, counts)) for name, counts in sorted(events.lost.items())]
+    rewound = [
+        (time, f"{name[:200]} {partition} is {step:,} below where it was")
+        for name, steps in sorted(events.rewound.items())
+        for partition, step in sorted(steps.items())
+    ]
+    lost = [
+        (time, f"{name[:200]} {partition} ({counted(count, 'offset')})")
+        for name, counts in sorted(events.lost.items())
+        for partition, count in sorted(counts.items())
+    ]
     gone = [(deleted.time, with_count(name, count)) for name, count in sorted(deleted.topics.items())]
     told = (
         (RECREATED, "deleted and created again", recreated),
@@ -161,20 +169,6 @@ def _recreated(name: str, topic: TopicState, left_behind: int) -> str:
     if said:
         return f"{name[:200]} ({', '.join(said)})"
     return name[:200]
-
-
-def _rewound(name: str, steps: dict[int, int]) -> str:
-    if len(steps) == 1:
-        [(partition, step)] = steps.items()
-        return f"{name[:200]} {partition} is {step:,} below where it was"
-    return f"{name[:200]} is up to {max(steps.values()):,} below where it was on {len(steps)} partitions"
-
-
-def _lost(name: str, partitions: Mapping[int, int]) -> str:
-    if len(partitions) == 1:
-        [(partition, count)] = partitions.items()
-        return f"{name[:200]} {partition} ({count:,} offsets)"
-    return f"{name[:200]} ({sum(partitions.values()):,} offsets on {len(partitions)} partitions)"
 
 
 def _count_before(known: TopicState) -> int:

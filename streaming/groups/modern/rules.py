@@ -84,8 +84,7 @@ def unknown_inputs(decision: ModernDecision) -> str | None:
         return "members or subscriptions have changed since the epoch of the target"
     unresolved = [name for name in decision.subscriptions if decision.topics_of(name) is None]
     if unresolved and decision.tasks is None:
-        where = "in the log" if decision.log_partition >= 0 else "in its coordinator's answer"
-        return f"the regular expression of member {unresolved[0][:100]!r} is not resolved {where}"
+        return f"what the regular expression of member {unresolved[0][:100]!r} matches is not known"
     return None
 
 

@@ -98,12 +98,12 @@ def test_a_topic_of_which_nothing_is_assigned_may_have_no_partition() -> None:
         (
             [make_observation(10, make_topic("x", 1), state="Stable")],
             "pending",
-            "the group has members, but no record of its membership has been read yet",
+            "the group has members, but their assignment has not been seen yet",
         ),
         (
             [make_observation(10, state="Empty")],
             "pending",
-            "the log has neither a membership nor a committed offset of the group",
+            "neither members nor committed offsets of the group have been seen",
         ),
         (
             [make_commit(5, 7, topic="x"), make_observation(10, make_topic("x", 1), state="Empty")],

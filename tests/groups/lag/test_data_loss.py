@@ -271,6 +271,6 @@ def test_losses_on_many_partitions_are_one_finding() -> None:
     commits = [make_commit(5 + p, 100, topic="x", partition=p) for p in (0, 1)]
     life.take(*commits, make_observation(10, seen), make_observation(20, seen))
     assert [detail for *_, detail in said(life)] == [
-        "deleted before the group committed past it: x (1,000 offsets on 2 partitions)"
+        "deleted before the group committed past it: x 0 (400 offsets), x 1 (600 offsets)"
     ]
     assert life.rows.group_health[-1].lost_records == 1_000
