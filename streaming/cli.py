@@ -451,7 +451,7 @@ def export(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; default: standard output.")
     ] = None,
 ) -> None:
-    """Make a board for Grafana or Databricks from our metrics or SQL files (docs/metrics.md)."""
+    """Print a board for Grafana or Databricks, over our metrics or tables (docs/metrics.md)."""
     from dashboards.export import export as made  # noqa: PLC0415
 
     board = made(tool, source, catalog, schema, _shared(None).alerts.rules, about)

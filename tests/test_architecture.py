@@ -133,8 +133,7 @@ ROOMS = {
         "streaming.alerts streaming.config streaming.exceptions streaming.terminal streaming.times",
     ),
     "dashboards": room(
-        # grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.
-        "grafana_foundation_sdk jinja2 markupsafe pyarrow",
+        "jinja2 markupsafe pyarrow",
         "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.notes "
         "streaming.tables streaming.terminal streaming.times",
         "dashboards.export",

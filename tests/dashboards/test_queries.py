@@ -6,7 +6,6 @@ tables --ddl spark` prints.
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -16,8 +15,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from dashboards.export import export
-from dashboards.export.tables import SECTIONS
 from dashboards.format import Clock, reasons
 from dashboards.lake import PageLake
 from dashboards.query import FOLDER, Query, history_queries, queries, server_queries
@@ -25,7 +22,7 @@ from streaming.catalog import statements
 from streaming.groups.causes import CAUSES
 from streaming.maintain import Maintainer
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
-from tests.dashboards.export.interpolate import interpolated
+from tests.dashboards.exported import interpolated, sql_panels
 from tests.dashboards.made_events import add_events, add_load
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 
@@ -216,20 +213,17 @@ def test_what_no_query_reads_has_as_many_rows_in_spark_as_in_duckdb(
 @pytest.mark.nightly
 @pytest.mark.spark
 def test_an_exported_boards_queries_give_the_same_rows_in_spark(reader: LakeReader, registered: SparkSession) -> None:
-    board = json.loads(export("grafana", "databricks"))
-    texts = [target["rawSql"] for panel in board["panels"] for target in panel.get("targets", ())]
-    panels = [panel for group in SECTIONS.values() for panel in group]
-    for panel, text in zip(panels, texts, strict=True):
+    for panel in sql_panels("databricks"):
         query = queries()[panel.query]
         for group in (ONE["group_id"], STRANGER["group_id"]):
-            asked = interpolated(text, CLUSTER, group, SINCE)
+            asked = interpolated(panel.sql, CLUSTER, group, SINCE)
             if panel.present:
                 assert registered.sql(asked).collect() == [], "this lake is old"
             asked = asked.replace("now()", f"TIMESTAMP'{END:%Y-%m-%d %H:%M:%S}'")
             given = EVERYTHING | {"cluster": CLUSTER, "group_id": group if panel.one_group else None, "most": 100}
             in_duckdb = reader.rows(query.duckdb, _given(query, given))
             assert [_plain(row) for row in registered.sql(asked).collect()] == [_plain(row) for row in in_duckdb]
-            assert in_duckdb, panel.title
+            assert in_duckdb, panel.query
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.sql")), ids=lambda path: path.stem)

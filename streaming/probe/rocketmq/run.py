@@ -73,7 +73,7 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         assert self._cluster is not None  # noqa: S101 - it is prepared
         settings = self._settings
         look = self._cluster.observe_groups(memory.groups, memory.quiet, opened.time, deadline)
-        events, after = round_of_groups(
+        told = round_of_groups(
             settings.cluster,
             opened.number,
             opened.time,
@@ -87,11 +87,11 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         closing = {
             "log": (),
             "log_end": (),
-            "untold": len(after.groups - {event.key for event in events}),
+            "untold": told.untold,
             "source": ROCKETMQ,
-            "known_brokers": dict(after.brokers),
+            "known_brokers": dict(told.memory.brokers),
         }
-        return ObservedRound(events, after, closing)
+        return ObservedRound(told.events, told.memory, closing)
 
 
 _CHECK_S = 5.0

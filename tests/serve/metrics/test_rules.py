@@ -10,11 +10,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import yaml
 
+from dashboards.export import export
 from streaming.serve.metrics.modes import MODES, OWN
 
 RULES = Path(__file__).parents[3] / "conf" / "deploy" / "prometheus" / "evenkeel-rules.yaml"
@@ -61,12 +62,21 @@ def promtool(*arguments: str) -> str:
     return done.stdout
 
 
+def served() -> set[str]:
+    """Names of our metrics: those of rows, and those of the server's own."""
+    live = "lake_readable cluster_silent alerter_late series_left_out round_age_seconds batch_age_seconds"
+    return {metric.name for metric in MODES[OWN].metrics} | {f"evenkeel_{name}" for name in live.split()}
+
+
+@pytest.mark.parametrize("about", ["groups", "itself"])
+def test_every_exported_board_asks_for_metrics_that_we_serve(about: Literal["groups", "itself"]) -> None:
+    assert set(re.findall(r"evenkeel_\w+", export("grafana", about=about))) <= served()
+
+
 def test_every_rule_asks_for_metrics_that_we_serve_and_says_what_to_do() -> None:
-    live = {"evenkeel_lake_readable", "evenkeel_cluster_silent", "evenkeel_alerter_late", "evenkeel_series_left_out"}
-    served = {metric.name for metric in MODES[OWN].metrics} | live
     rules = [rule for group in groups() for rule in group["rules"]]
     for rule in rules:
-        assert set(re.findall(r"evenkeel_\w+", rule["expr"])) <= served
+        assert set(re.findall(r"evenkeel_\w+", rule["expr"])) <= served()
         assert rule["labels"]["severity"] in {"critical", "warning"}
         assert rule["annotations"]["description"].endswith(".")
     assert {"EvenkeelNoRounds", "EvenkeelJobBehind", "EvenkeelDeliveriesFail", "EvenkeelAlerterLate"} <= {

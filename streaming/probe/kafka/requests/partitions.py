@@ -44,8 +44,12 @@ class FirstFrom(NamedTuple):
     timestamp: int
 
 
-class PartitionRequests(Connections):
+class PartitionRequests:
     """Asks leaders for partitions."""
+
+    def __init__(self, connections: Connections) -> None:
+        """Ask over these connections."""
+        self._connections = connections
 
     def offsets(
         self, kind: OffsetKind, leaders: Mapping[tuple[str, int], int], deadline: Deadline
@@ -68,7 +72,7 @@ class PartitionRequests(Connections):
         work = _by_leader(leaders, lambda topics: _list_offsets(topics, isolation, lambda *_: timestamp))
         return {
             (topic.name, partition.partition_index): partition.offset
-            for answer in self.ask(work, deadline)
+            for answer in self._connections.ask(work, deadline)
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == OK and partition.offset >= 0
@@ -96,7 +100,7 @@ class PartitionRequests(Connections):
         )
         return {
             (topic.name, partition.partition_index): FirstFrom(partition.offset, partition.timestamp)
-            for answer in self.ask(work, deadline)
+            for answer in self._connections.ask(work, deadline)
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == OK
@@ -118,7 +122,7 @@ class PartitionRequests(Connections):
         Raises:
             RoundAbandonedError: A leader did not answer.
         """
-        if not self.knows(DescribeLogDirsRequest):
+        if not self._connections.knows(DescribeLogDirsRequest):
             return None
         of_topic = DescribeLogDirsRequest.DescribableLogDirTopic
         work = _by_leader(
@@ -127,7 +131,7 @@ class PartitionRequests(Connections):
                 topics=[of_topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()]
             ),
         )
-        answers = self.ask(work, deadline)
+        answers = self._connections.ask(work, deadline)
         # Before version 3 a broker that may not tell names no folder at all.
         if answers and all(_is_refused(answer) for answer in answers):
             return Refused.FORBIDDEN
@@ -157,7 +161,7 @@ class PartitionRequests(Connections):
         Raises:
             RoundAbandonedError: A leader did not answer.
         """
-        if not self.knows(DescribeProducersRequest):
+        if not self._connections.knows(DescribeProducersRequest):
             return {}
         of_topic = DescribeProducersRequest.TopicRequest
         work = _by_leader(
@@ -172,7 +176,7 @@ class PartitionRequests(Connections):
                 for producer in partition.active_producers
                 if producer.current_txn_start_offset >= 0
             }
-            for answer in self.ask(work, deadline)
+            for answer in self._connections.ask(work, deadline)
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == OK
@@ -187,13 +191,13 @@ class PartitionRequests(Connections):
         Raises:
             RoundAbandonedError: A broker did not answer.
         """
-        if not self.knows(ListTransactionsRequest):
+        if not self._connections.knows(ListTransactionsRequest):
             return {}
         request = {"state_filters": [], "producer_id_filters": sorted(producers)}
         work = [(node, ListTransactionsRequest(**request)) for node in brokers]
         return {
             found.producer_id: found.transactional_id
-            for answer in self.ask(work, deadline)
+            for answer in self._connections.ask(work, deadline)
             if answer.error_code == OK
             for found in answer.transaction_states
         }
