@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from kafka.protocol.metadata import MetadataRequest
-
 from streaming.config import KafkaSettings
 from streaming.exceptions import EvenkeelError
-from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
+from streaming.probe.kafka.requests import Requests
 
 CheckState = Literal["ok", "warn", "wrong"]
 """ok: nothing to do. warn: it works, but not as it should, or not for long. wrong: it does not work."""
@@ -58,8 +56,7 @@ def inspect_brokers(section: str, kafka: KafkaSettings, admin: Any) -> Iterator[
         kafka: Its connection.
         admin: An open admin client.
     """
-    request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-    [answer] = Connections(admin).ask([(None, request)], Deadline.after(_REQUESTS_S))
+    answer = Requests(admin).ask_metadata([], Deadline.after(_REQUESTS_S))
     what, reached = f"{section}: brokers", True
     for broker in answer.brokers if not kafka.has_proxy else ():
         reason = refusal_of(broker.host, broker.port)

@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from kafka.admin import ACLOperation
+from kafka.cluster import collect_hosts
 from kafka.errors import KafkaError
 
 from streaming.bus import BusFolderError, FolderObjects
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
-from streaming.probe.clients import Connections, open_admin
+from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline, error_text
 from streaming.probe.inspection import CheckResult, CheckState, inspect_brokers, refusal_of, tried
-from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
+from streaming.probe.kafka.requests import Refused, Requests
 from streaming.probe.rocketmq.run import cluster_problems
-from streaming.probe.topics import creation_problem, own_topics, topic_rights, wrong_settings
+from streaming.probe.topics import create_missing, own_topics, wrong_settings
 from streaming.records import ADMIN, LOG
 from streaming.stores import on_object_store
 
@@ -91,7 +92,7 @@ def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thorou
             "cluster", connection, "ok", f"{kafka.bootstrap_servers} answers with {kafka.security_protocol}"
         )
         if section == "kafka":
-            yield from _watched(admin, settings)
+            yield from _watched(Requests(admin), settings)
         if section == "bus" or settings.bus is None:
             yield from _inspect_bus(admin, settings)
         if thoroughly:
@@ -109,18 +110,12 @@ def _unreachable(section: str, kafka: KafkaSettings) -> str | None:
     """Why none of the addresses takes a connection; None when one does."""
     if kafka.has_proxy:
         return None  # the route goes elsewhere, and the client will report it
-    reasons = []
-    for address in kafka.bootstrap_servers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
-            host, port = address.strip(), "9092"
-        reason = refusal_of(host, int(port))
-        if reason is None:
-            return None
-        reasons.append(reason)
+    reasons = dict.fromkeys(refusal_of(host, port) for host, port, _ in collect_hosts(kafka.bootstrap_servers))
+    if None in reasons:
+        return None
     return (
-        f"The Kafka cluster at {kafka.bootstrap_servers} cannot be reached ({'; '.join(dict.fromkeys(reasons))}): "
-        f"correct {section}.bootstrap_servers, or start its brokers."
+        f"The Kafka cluster at {kafka.bootstrap_servers} cannot be reached ({'; '.join(map(str, reasons))}): correct "
+        f"{section}.bootstrap_servers, or start its brokers."
     )
 
 
@@ -133,16 +128,13 @@ def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
     )
 
 
-def _watched(admin: Any, settings: Settings) -> Iterator[CheckResult]:
+def _watched(requests: Requests, settings: Settings) -> Iterator[CheckResult]:
     """The rights on the watched cluster, one by one."""
-    connections = Connections(admin)
-    groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
-    yield _of_log(topic_rights(admin, [settings.job.offsets_topic]) or {}, settings)
-    yield from _of_configs(admin, settings)
-    lacking = list(_group_lacks(groups, topics, settings, deadline))
-    yield from _each("right Describe on groups", lacking)
-    yield from _each("right Describe on topics", list(_topic_lacks(topics, settings, deadline)))
+    yield _of_log(requests.rights([settings.job.offsets_topic], deadline) or {}, settings)
+    yield from _of_configs(requests, settings, deadline)
+    yield from _each("right Describe on groups", list(_group_lacks(requests, settings, deadline)))
+    yield from _each("right Describe on topics", list(_topic_lacks(requests, settings, deadline)))
 
 
 def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> CheckResult:
@@ -158,10 +150,10 @@ def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> CheckResult:
     return CheckResult("cluster", what, "ok", "yes" if rights else "not known before it is read")
 
 
-def _of_configs(admin: Any, settings: Settings) -> Iterator[CheckResult]:
+def _of_configs(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[CheckResult]:
     """The topics that say what Connect groups should run; without one a group is judged by its records alone."""
     topics = sorted(set(settings.connect_config_topics.values()))
-    rights = topic_rights(admin, topics) if topics else None
+    rights = requests.rights(topics, deadline) if topics else None
     for topic in topics:
         what = f"what Connect groups should run: topic {topic!r}"
         if rights is None:
@@ -186,7 +178,7 @@ def _each(what: str, problems: list[str]) -> Iterator[CheckResult]:
 def _inspect_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
     """The probe's two topics, on the cluster that has them: rights, creation, settings."""
     names = (settings.probe.rounds_topic, settings.probe.events_topic)
-    rights = topic_rights(admin, names) or {}
+    rights = Requests(admin).rights(names, Deadline.after(_CHECK_S)) or {}
     for name in names:
         granted = rights.get(name)
         if granted:  # it exists, and we may describe it
@@ -197,10 +189,14 @@ def _inspect_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
                 word, topic = right.name.capitalize(), f"Topic {name!r}"
                 lacks = [] if right in granted else [_lack(settings.bus_kafka, word, topic, why)]
                 yield from _each(f"right {word} on {topic}", lacks)
-    not_created = creation_problem(admin, settings.probe)
-    yield from _each("the probe's topics: there, or may be created", [not_created] if not_created else [])
+    yield tried("cluster", "the probe's topics: there, or may be created", partial(_try_creation, admin, settings))
     found = own_topics(admin, settings.probe)
     yield from _each("the probe's topics: settings", wrong_settings(found, settings.probe))
+
+
+def _try_creation(admin: Any, settings: Settings) -> tuple[CheckState, str]:
+    create_missing(admin, settings.probe, validate_only=True)
+    return "ok", "yes"
 
 
 def _inspect_folder(folder: str, cluster: str) -> tuple[CheckState, str]:
@@ -220,24 +216,22 @@ def _inspect_folder(folder: str, cluster: str) -> tuple[CheckState, str]:
     return "ok", str(objects)
 
 
-def _group_lacks(
-    groups: GroupRequests, topics: MetadataRequests, settings: Settings, deadline: Deadline
-) -> Iterator[str]:
+def _group_lacks(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[str]:
     watched = [group for group in settings.filters.groups if not group.startswith("/")] or [_NOBODY]
-    brokers = topics.metadata([], deadline).brokers
-    refused = groups.forbidden_groups(watched, brokers[0], deadline)
+    brokers = requests.metadata([], deadline).brokers
+    refused = requests.forbidden_groups(watched, brokers[0], deadline)
     if refused == [_NOBODY]:
         # Rights on a prefix of names show the groups with that prefix, which is then what was meant.
-        if not groups.list_groups(brokers, deadline):
+        if not requests.list_groups(brokers, deadline):
             yield _lack(settings.kafka, "Describe", "Group '*'", "no group would be seen")
         return
     for group in refused:
         yield _lack(settings.kafka, "Describe", f"Group {group!r}", "the group is to be watched")
 
 
-def _topic_lacks(topics: MetadataRequests, settings: Settings, deadline: Deadline) -> Iterator[str]:
+def _topic_lacks(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[str]:
     watched = [topic for topic in settings.filters.topics if not topic.startswith("/")] or [_NOBODY]
-    for topic, metadata in topics.metadata(watched, deadline).topics.items():
+    for topic, metadata in requests.metadata(watched, deadline).topics.items():
         if metadata is not Refused.FORBIDDEN:
             continue
         if topic != _NOBODY:

@@ -6,11 +6,11 @@ their time. `evenkeel.events` may have any number; the job reads it by the posit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     ClusterAuthorizationFailedError,
     KafkaError,
@@ -18,7 +18,6 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
     for_code,
 )
-from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import ProbeSettings
 from streaming.events import MAX_RECORD_BYTES
@@ -38,16 +37,13 @@ _VISIBLE_MS = 15_000
 """Until every partition of a new topic has a leader: normally a second or less."""
 
 
-_OPERATIONS = {operation.value for operation in ACLOperation}
-"""What this release of kafka-python knows."""
-
-
-def create_missing(admin: Any, settings: ProbeSettings) -> list[str]:
+def create_missing(admin: Any, settings: ProbeSettings, *, validate_only: bool = False) -> list[str]:
     """Create those of the two topics that are missing, and wait until they can be written.
 
     Args:
         admin: An open `KafkaAdminClient`.
         settings: Their names, partitions, replicas and retention.
+        validate_only: Only ask whether they could be created.
 
     Returns:
         Names of the topics created.
@@ -63,6 +59,8 @@ def create_missing(admin: Any, settings: ProbeSettings) -> list[str]:
             replicas = _create(admin, name, wanted, validate_only=True)
             if replicas is not None and replicas >= _SAFE_REPLICAS:
                 wanted["configs"]["min.insync.replicas"] = "2"
+            if validate_only:
+                continue
             _create(admin, name, wanted)
         except TopicAlreadyExistsError:
             continue  # another probe was faster
@@ -72,43 +70,6 @@ def create_missing(admin: Any, settings: ProbeSettings) -> list[str]:
     if created:
         admin.wait_for_topics(created, timeout_ms=_VISIBLE_MS)
     return created
-
-
-def topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]] | None:
-    """Rights on topics (KIP-430); a topic that does not exist is missing, one that we may not see has no rights.
-
-    None from brokers before 2.3, where only an attempt shows it.
-    """
-    request = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=True,
-        min_version=4,
-    )
-    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001 - see clients.py
-    if answer.API_VERSION < 8:
-        return None
-    return {
-        topic.name: {ACLOperation(right) for right in topic.authorized_operations or () if right in _OPERATIONS}
-        for topic in answer.topics
-        if topic.error_code in (0, 29)
-    }
-
-
-def creation_problem(admin: Any, settings: ProbeSettings) -> str | None:
-    """Why a missing topic could not be created, without creating anything; None when nothing is wrong.
-
-    Raises:
-        KafkaError: The cluster did not answer.
-    """
-    for name in _missing(admin, settings):
-        try:
-            _create(admin, name, _wanted(name, settings), validate_only=True)
-        except TopicAlreadyExistsError:
-            continue
-        except KafkaError as error:
-            return _not_created(name, error)
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,8 @@ def _program(main: Callable[[], int], name: str, output: int) -> None:
     os.setpgid(0, 0)
     die_with_the_guard()
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())
+    # Not the guard's end of the socket: what the program starts would hold it open, and hide that the guard was killed.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for standard in (1, 2):
         os.dup2(output, standard)
     sys.exit(main())

@@ -62,7 +62,7 @@ def test_a_cluster_with_rounds_is_well(cluster: Cluster, settings: Settings) -> 
 def test_a_broker_whose_advertised_address_takes_no_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     answer = SimpleNamespace(brokers=[SimpleNamespace(node_id=7, host="127.0.0.1", port=port)])
-    monkeypatch.setattr(inspection, "Connections", lambda _: SimpleNamespace(ask=lambda *_: [answer]))
+    monkeypatch.setattr(inspection, "Requests", lambda _: SimpleNamespace(ask_metadata=lambda *_: answer))
     (told,) = inspection.inspect_brokers("kafka", KafkaSettings(), None)
     assert told.state == "wrong"
     assert told.text.startswith(f"Broker 7 says that it is at 127.0.0.1:{port}, which cannot be reached from here")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from streaming.process import GuardedProcess, Program, Programs
 from tests.patience import until
 
-__all__ = ["PARENT", "REST_S", "WAITS", "Kept", "program_of", "until"]
+__all__ = ["FORKED_MODULE", "PARENT", "REST_S", "WAITS", "Kept", "forked", "program_of", "until"]
 
 WAITS = ("-c", "import time; print('here, 100%', flush=True); time.sleep(600)")
 REST_S = 4.0
@@ -23,6 +24,15 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 Path(sys.argv[1]).write_text(str(child.pid))
 time.sleep(600)
 """
+
+
+FORKED_MODULE = "tests.process.forked_program"
+
+
+def forked(program: Program) -> Program:
+    """The same program as a fork of a server."""
+    runs = {"RUNS": json.dumps(program.arguments)}
+    return replace(program, arguments=("-m", FORKED_MODULE), environment=runs, is_forked=True)
 
 
 def program_of(name: str, code: str, *arguments: str, grace_s: float = 5) -> Program:

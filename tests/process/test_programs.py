@@ -9,6 +9,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,9 +20,11 @@ import pytest
 from streaming.exceptions import SETUP_EXIT_CODE
 from streaming.lifecycle import SUPERVISOR
 from streaming.process import Program, Programs
-from tests.process.kept import PARENT, WAITS, Kept, program_of, until
+from tests.process.kept import FORKED_MODULE, PARENT, WAITS, Kept, forked, program_of, until
 
 _ROOT = Path(__file__).resolve().parents[2]
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
 
 
 # Prints when it is asked to end, and ends a little later.
@@ -37,13 +41,27 @@ print("ready", flush=True)
 time.sleep(600)
 """
 
+Way = Callable[[Program], Program]
+
+both_ways = pytest.mark.parametrize(
+    "way", [pytest.param(lambda it: it, id="plain"), pytest.param(forked, id="forked", marks=on_linux)]
+)
+
+
+@pytest.fixture(autouse=True)
+def _checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork's server finds the module in here."""
+    monkeypatch.setenv("PYTHONPATH", str(_ROOT))
+
 
 @pytest.mark.turn(6)
-def test_who_is_killed_or_needs_a_person_is_back_and_the_others_go_on(kept: Kept) -> None:
+@both_ways
+def test_who_is_killed_or_needs_a_person_is_back_and_the_others_go_on(kept: Kept, way: Way) -> None:
+    no_java = "import sys; sys.exit(print('No Java was found: install one.', file=sys.stderr) or 2)"
     waits, needs, fails = (
-        Program("waits", WAITS, 5),
-        program_of("needs", "import sys; sys.exit(print('No Java was found: install one.', file=sys.stderr) or 2)"),
-        program_of("fails", "import sys, time; print('boom at', time.monotonic_ns()); sys.exit(1)"),
+        way(Program("waits", WAITS, 5)),
+        way(program_of("needs", no_java)),
+        way(program_of("fails", "import sys, time; print('boom at', time.monotonic_ns()); sys.exit(1)")),
     )
     for program in (waits, needs, fails):
         kept.programs.start(program)
@@ -73,12 +91,14 @@ def test_who_is_killed_or_needs_a_person_is_back_and_the_others_go_on(kept: Kept
 
 
 @pytest.mark.turn(6)
+@both_ways
 def test_a_killed_guard_is_replaced_with_its_program_and_nothing_of_the_old_run_is_left(
-    kept: Kept, tmp_path: Path
+    kept: Kept, way: Way, tmp_path: Path
 ) -> None:
-    parent = program_of("parent", PARENT, str(tmp_path / "child"))
+    parent, other = way(program_of("parent", PARENT, str(tmp_path / "child"))), way(Program("other", WAITS, 5))
     kept.programs.start(parent)
-    first = kept.pid(parent)
+    kept.programs.start(other)
+    first, others = kept.pid(parent), kept.pid(other)
     guard = psutil.Process(first).parent()
     until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
     old = [psutil.Process(first), psutil.Process(int((tmp_path / "child").read_text()))]
@@ -87,6 +107,7 @@ def test_a_killed_guard_is_replaced_with_its_program_and_nothing_of_the_old_run_
     assert kept.pid(parent) != first
     assert psutil.wait_procs(old, timeout=60)[1] == []
     kept.until_said("parent runs again")
+    assert kept.pid(other) == others
 
 
 @pytest.mark.turn(6)
@@ -122,10 +143,12 @@ def test_a_program_that_needs_a_person_after_it_was_up_is_down(kept: Kept) -> No
 
 
 @pytest.mark.turn(6)
-def test_programs_stop_last_started_first_and_only_those_that_are_named(kept: Kept, tmp_path: Path) -> None:
+@both_ways
+def test_programs_stop_last_started_first_and_only_those_that_are_named(kept: Kept, way: Way, tmp_path: Path) -> None:
     told = tmp_path / "told"
-    programs = [program_of(name, _TELLS, str(told), name) for name in ("one", "two", "three")]
-    deaf = program_of("deaf", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)", grace_s=0.5)
+    programs = [way(program_of(name, _TELLS, str(told), name)) for name in ("one", "two", "three")]
+    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+    deaf = way(program_of("deaf", deaf, grace_s=0.5))
     for program in (*programs, deaf):
         kept.programs.start(program)
     pids = [kept.pid(program) for program in (*programs, deaf)]
@@ -243,16 +266,22 @@ def test_a_log_has_a_bound_and_no_escape_of_a_terminal(kept: Kept) -> None:
 
 
 @pytest.mark.turn(6)
-def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("way", "processes"),
+    [
+        ("", 3),  # guard, program, and its child
+        pytest.param("forked", 4, marks=on_linux),  # the server, too
+    ],
+)
+def test_nothing_outlives_the_command_when_it_is_killed(way: str, processes: int, tmp_path: Path) -> None:
     code = f"""
     import sys, time
     from pathlib import Path
-    sys.path.insert(0, {str(_ROOT)!r})
-    from streaming.process.programs import Program, Programs
+    from streaming.process import Program, Programs
+    from tests.process.kept import forked
     programs = Programs(Path(sys.argv[1]), {{}}, print)
     deaf = "import signal; signal.signal(15, signal.SIG_IGN)\\n"
-    parent = Program("parent", ("-c", deaf + {PARENT!r}, sys.argv[1] + "/child"), 60)
-    programs.start(parent)
+    programs.start({way}(Program("parent", ("-c", deaf + {PARENT!r}, sys.argv[1] + "/child"), 60)))
     while not (Path(sys.argv[1]) / "child").exists():
         time.sleep(0.05)
     print("up", flush=True)
@@ -261,26 +290,16 @@ def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
     running = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], stdout=subprocess.PIPE)
     assert running.stdout.readline() == b"up\n"
     children = psutil.Process(running.pid).children(recursive=True)
-    # Guard, program, and its child.
-    assert len(children) == 3
+    assert len(children) == processes
     running.kill()
     running.wait(60)
     assert psutil.wait_procs(children, timeout=60)[1] == []
 
 
-_CHECKOUT = Path(__file__).parents[2]
-_MODULE = "tests.process.forked_program"
-
-
-def _forked(name: str, without: tuple[str, ...] = (), **environment: str) -> Program:
-    return Program(name, ("-m", _MODULE), 5, without, environment, is_forked=True)
-
-
 @pytest.fixture
-def three(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+def three(kept: Kept) -> list[Program]:
     """Three programs that run."""
-    monkeypatch.setenv("PYTHONPATH", str(_CHECKOUT))
-    programs = [_forked(f"probe-{number}") for number in range(3)]
+    programs = [forked(Program(f"probe-{number}", WAITS, 5)) for number in range(3)]
     for program in programs:
         kept.programs.start(program)
     for program in programs:
@@ -291,39 +310,22 @@ def three(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> list[Program]:
 def _server_of(program: int) -> psutil.Process:
     """The process that has forked a program's guard."""
     server = psutil.Process(program).parents()[1]
-    assert server.cmdline()[-1] == _MODULE
+    assert server.cmdline()[-1] == FORKED_MODULE
     return server
 
 
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="programs are forked on Linux alone")
-
-
 @pytest.mark.turn(6)
 @on_linux
-def test_one_that_is_killed_is_back_and_the_others_go_on(kept: Kept, three: list[Program]) -> None:
-    first = [kept.pid(program) for program in three]
-    server = _server_of(first[0])
-    psutil.Process(first[1]).kill()
-    kept.until_said("probe-1 was killed (SIGKILL) and is being restarted")
-    after = [kept.pid(program) for program in three]
-    assert [after[0], after[2]] == [first[0], first[2]]
-    assert after[1] != first[1]
-    assert {_server_of(pid) for pid in after} == {server}
-    kept.until_said("probe-1 runs again")
-
-
-@pytest.mark.turn(6)
-@on_linux
-def test_a_killed_guard_is_replaced_with_its_program_alone(kept: Kept, three: list[Program]) -> None:
-    first = [kept.pid(program) for program in three]
-    old = psutil.Process(first[2])
-    guard = old.parent()
-    guard.kill()
-    kept.until_said("the guard of probe-2 has ended, and is restarted with its program")
-    assert psutil.wait_procs([old], timeout=60)[1] == []
-    after = [kept.pid(program) for program in three]
-    assert after[:2] == first[:2]
-    assert after[2] != first[2]
+def test_forks_have_one_server_which_keeps_no_zombies_and_ends_after_them(kept: Kept, three: list[Program]) -> None:
+    first = kept.pid(three[1])
+    server = _server_of(first)
+    psutil.Process(first).kill()
+    until(lambda: kept.pid(three[1]) != first)
+    processes = [psutil.Process(kept.pid(program)) for program in three]
+    assert {_server_of(process.pid) for process in processes} == {server}
+    until(lambda: not any(child.status() == psutil.STATUS_ZOMBIE for child in server.children()))
+    kept.programs.__exit__()
+    assert psutil.wait_procs([*processes, server], timeout=1)[1] == []
 
 
 @pytest.mark.turn(6)
@@ -341,35 +343,14 @@ def test_a_killed_server_takes_its_programs_along_and_all_are_back(kept: Kept, t
 
 @pytest.mark.turn(6)
 @on_linux
-def test_they_are_stopped_in_order_and_the_server_ends_after_them(kept: Kept, three: list[Program]) -> None:
-    processes = [psutil.Process(kept.pid(program)) for program in three]
-    server = _server_of(processes[0].pid)
-    kept.programs.stop([three[0].name])
-    assert not processes[0].is_running()
-    assert processes[1].is_running()
-    kept.programs.__exit__()
-    assert psutil.wait_procs([*processes, server], timeout=1)[1] == []
-    assert kept.said == []
-
-
-@pytest.mark.turn(6)
-@on_linux
-def test_the_exit_code_is_the_programs_own_and_its_last_line_is_told(kept: Kept, three: list[Program]) -> None:
-    kept.programs.start(_forked("needs", CODE="2"))
-    kept.programs.start(_forked("fails", CODE="7"))
-    kept.until_said("needs cannot run: here ")
-    kept.until_said("fails ended with code 7 (here ")
-    server = _server_of(kept.pid(three[0]))
-    until(lambda: not any(child.status() == psutil.STATUS_ZOMBIE for child in server.children()))
-
-
-@pytest.mark.turn(6)
-@on_linux
 def test_each_has_its_own_secrets_and_the_server_has_none(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(_CHECKOUT))
     monkeypatch.setenv("MINE", "secret of one")
     monkeypatch.setenv("HIS", "secret of another")
-    one, another = _forked("one", without=("HIS",)), _forked("another", without=("MINE",))
+    shows = (
+        "import os, time; print(os.environ.get('MINE'), os.environ.get('HIS'), sep=', ', flush=True); time.sleep(600)"
+    )
+    one = replace(forked(program_of("one", shows)), without=("HIS",))
+    another = replace(forked(program_of("another", shows)), without=("MINE",))
     for program, said in ((one, "secret of one, None"), (another, "None, secret of another")):
         kept.programs.start(program)
         until(lambda program=program, said=said: said in kept.programs.log_of(program).read_text())  # type: ignore[misc]
@@ -384,27 +365,3 @@ def test_they_share_what_the_server_has_imported_and_are_told_apart_by_name(kept
     processes = [psutil.Process(kept.pid(program)) for program in three]
     assert max(process.memory_full_info().uss for process in processes) < 16 << 20
     assert {process.name() for process in processes} == {program.name for program in three}
-
-
-@pytest.mark.turn(6)
-@on_linux
-def test_all_end_when_their_starter_is_killed(tmp_path: Path) -> None:
-    starter = f"""
-    import time
-    from pathlib import Path
-    from streaming.process import Program, Programs
-    with Programs(Path({str(tmp_path / "logs")!r}), {{}}) as programs:
-        for name in ("one", "another"):
-            programs.start(Program(name, ("-m", {_MODULE!r}), 5, is_forked=True))
-        print("ready", flush=True)
-        time.sleep(600)
-    """
-    running = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(starter)], stdout=subprocess.PIPE, env={"PYTHONPATH": str(_CHECKOUT)}
-    )
-    assert running.stdout.readline() == b"ready\n"
-    below = psutil.Process(running.pid).children(recursive=True)
-    assert len(below) == 5  # the server, and two guards with their programs
-    running.kill()
-    running.wait()
-    assert psutil.wait_procs(below, timeout=60)[1] == []

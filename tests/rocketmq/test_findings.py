@@ -88,12 +88,11 @@ class Followed:
         """Let rounds see the same."""
         for _ in range(times):
             self._number, self._time = self._number + 1, self._time + step_ms
-            told = round_of_groups(
+            events, self._memory = round_of_groups(
                 *("test", self._number, self._time, look, self._memory, self._filters),
                 *(_HEARTBEAT_MS, INTERVAL_MS),
             )
-            self._memory = told.memory
-            for event in told.events:
+            for event in events:
                 decoded = decode_event(encode(event))
                 self._advance(decoded.saw)
 

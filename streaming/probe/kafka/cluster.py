@@ -16,7 +16,6 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from streaming.config import Filters
 from streaming.lifecycle import room_log
 from streaming.offsets_log import partition_for
-from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.answers import (
     assigned_description,
@@ -36,16 +35,7 @@ from streaming.probe.kafka.messages import (
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
-from streaming.probe.kafka.requests import (
-    GroupRequests,
-    Metadata,
-    MetadataRequests,
-    OffsetKind,
-    PartitionRequests,
-    Refused,
-    ShareSettings,
-    TopicMetadata,
-)
+from streaming.probe.kafka.requests import Metadata, OffsetKind, Refused, Requests, ShareSettings, TopicMetadata
 from streaming.probe.kafka.retention import AskedSettings
 from streaming.probe.kafka.share_groups import ShareGroups, StateTail
 from streaming.probe.kafka.timestamps import Timestamps
@@ -133,10 +123,7 @@ class KafkaCluster:
         `watches_topic` says which topics are watched for themselves, whether or not a group reads them; None for none.
         Without `reads_log` the offsets log is not asked for, and each round asks for membership and committed offsets.
         """
-        self._connections = Connections(admin)
-        self._ask_topics = MetadataRequests(self._connections)
-        self._ask_groups = GroupRequests(self._connections)
-        self._ask_partitions = PartitionRequests(self._connections)
+        self._requests = Requests(admin)
         self._offsets_topic = offsets_topic
         self.reads_log = reads_log
         self._filters = filters
@@ -146,41 +133,36 @@ class KafkaCluster:
             heartbeat_s,
             "how long topics keep their records",
             "Without the right DescribeConfigs on topics it stays open when groups lose data.",
-            self._ask_topics.retentions,
+            self._requests.retentions,
         )
         self._brokers: Sequence[int] = ()
         self._offsets_retention: AskedSettings[int] = AskedSettings(
             heartbeat_s,
             "how long brokers keep offsets",
             "Without the right DescribeConfigs on the cluster offset expiry is unknown.",
-            lambda names, brief: dict.fromkeys(names, self._ask_topics.offsets_retention(self._brokers, brief)),
+            lambda names, brief: dict.fromkeys(names, self._requests.offsets_retention(self._brokers, brief)),
         )
         self._timestamps = Timestamps(interval_ms)
         self._share_settings: AskedSettings[ShareSettings] = AskedSettings(
             heartbeat_s,
             "how share groups deliver",
             "Without the right DescribeConfigs on groups it stays open how long share groups lock records.",
-            self._ask_topics.share_settings,
+            self._requests.share_settings,
         )
         self._streams_settings: AskedSettings[dict[str, str]] = AskedSettings(
             0,  # in each round: a target is judged by what its assignor went by
             "how many standby tasks streams groups want",
             "Without the right DescribeConfigs on groups it stays open how many standby tasks streams groups want.",
-            self._ask_topics.streams_settings,
+            self._requests.streams_settings,
         )
         self._followed = FollowedGroups(tail)
-        self._shares = ShareGroups(self._ask_topics, self._ask_groups, self._ask_partitions, share_tail)
-        self._connectors = ConnectGroups(self._ask_topics, self._ask_partitions, config_tails or {})
+        self._shares = ShareGroups(self._requests, share_tail)
+        self._connectors = ConnectGroups(self._requests, config_tails or {})
         self._topic_metadata: Mapping[str, TopicMetadata] = {}
         self._cluster_topics: ClusterTopics | None = None
         if watches_topic is not None:
             self._cluster_topics = ClusterTopics(
-                self._ask_topics,
-                self._ask_groups,
-                self._ask_partitions,
-                watches_topic,
-                heartbeat_ms,
-                hides_groups=filters.hides_groups,
+                self._requests, watches_topic, heartbeat_ms, hides_groups=filters.hides_groups
             )
 
     def offsets_log(self, deadline: Deadline) -> OffsetsLogView:
@@ -197,8 +179,8 @@ class KafkaCluster:
             The log; without leaders, and with nothing but the brokers, where it is not read.
         """
         if not self.reads_log:
-            return OffsetsLogView((), self._ask_topics.metadata([], deadline))
-        metadata = self._ask_topics.metadata([self._offsets_topic], deadline)
+            return OffsetsLogView((), self._requests.metadata([], deadline))
+        metadata = self._requests.metadata([self._offsets_topic], deadline)
         log = metadata.topics.get(self._offsets_topic)
         if log is Refused.FORBIDDEN:
             message = f"the right Describe on topic {self._offsets_topic} is missing"
@@ -223,8 +205,8 @@ class KafkaCluster:
             RoundAbandonedError: A partition's leader has moved or did not answer.
         """
         partitions = {(self._offsets_topic, index): leader for index, leader in enumerate(log.leaders)}
-        end = self._ask_partitions.offsets(OffsetKind.END, partitions, deadline)
-        stable = self._ask_partitions.offsets(OffsetKind.STABLE, partitions, deadline)
+        end = self._requests.offsets(OffsetKind.END, partitions, deadline)
+        stable = self._requests.offsets(OffsetKind.STABLE, partitions, deadline)
         for tp in partitions:
             if tp not in end or tp not in stable:
                 message = f"the leader of partition {tp[1]} of {self._offsets_topic} does not report its end offset"
@@ -250,12 +232,12 @@ class KafkaCluster:
         holders: dict[int, BlockingProducer] = {}
         try:
             leaders = {tp: leader for tp, (leader, _) in partitions.items()}
-            for tp, starts in self._ask_partitions.open_transactions(leaders, brief).items():
+            for tp, starts in self._requests.open_transactions(leaders, brief).items():
                 producer = starts.get(partitions[tp][1])
                 if producer is not None:
                     holders[tp[1]] = BlockingProducer(producer)
             producers = {holder.producer_id for holder in holders.values()}
-            ids = self._ask_partitions.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
+            ids = self._requests.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
             holders = {p: BlockingProducer(h.producer_id, ids.get(h.producer_id)) for p, h in holders.items()}
         except RoundAbandonedError as error:
             _LOG.info("Could not ask which transaction blocks the offsets log: %s.", error)
@@ -330,7 +312,7 @@ class KafkaCluster:
             }
             led = {tp: asked[tp] for tp in leaders}
             try:
-                answers = self._ask_partitions.first_from(led, leaders, deadline.at_most(_TIMESTAMPS_S))
+                answers = self._requests.first_from(led, leaders, deadline.at_most(_TIMESTAMPS_S))
             except RoundAbandonedError as error:
                 self._timestamps.give_up()
                 _LOG.info("Could not ask when unread records were written: %s.", error)
@@ -362,7 +344,7 @@ class KafkaCluster:
     # -- groups
 
     def _groups(self, log: OffsetsLogView, memory: Memory, deadline: Deadline) -> dict[str, ListedGroup]:
-        listed = self._ask_groups.list_groups(log.metadata.brokers, deadline)
+        listed = self._requests.list_groups(log.metadata.brokers, deadline)
         groups = self._watched(listed, log, deadline)
         missing = [group for group in memory.topics if group not in groups and self._filters.watches_group(group)]
         if missing:
@@ -396,7 +378,7 @@ class KafkaCluster:
             own = log.metadata.cluster_id
             return {group: log.leaders[partition_for(group, len(log.leaders), own)] for group in groups}
         anyone = log.metadata.brokers[0]
-        told = self._ask_groups.coordinators(list(dict.fromkeys(groups)), deadline)
+        told = self._requests.coordinators(list(dict.fromkeys(groups)), deadline)
         return {group: anyone if isinstance(node, Refused) else node for group, node in told.items()}
 
     def _missed(self, missing: list[str], log: OffsetsLogView, deadline: Deadline) -> dict[str, ListedGroup]:
@@ -411,14 +393,14 @@ class KafkaCluster:
             losing the right to see a group does not make it deleted.
         """
         coordinators = self._coordinators(missing, log, deadline)
-        answers = self._ask_groups.describe(DescribeGroupsRequest, coordinators, deadline)
+        answers = self._requests.describe(DescribeGroupsRequest, coordinators, deadline)
         self._warn_of_refused("Describe on Group", answers)
         hidden = [
             ListedGroup(name, coordinators[name], None, None, None)
             for name, answer in answers.items()
             if answer in (Refused.FORBIDDEN, Refused.FAILED)
         ]
-        listed = self._ask_groups.list_groups(sorted(set(coordinators.values())), deadline)
+        listed = self._requests.list_groups(sorted(set(coordinators.values())), deadline)
         return self._watched([*hidden, *listed], log, deadline)
 
     def _descriptions(
@@ -442,7 +424,7 @@ class KafkaCluster:
         tells = not self.reads_log
         answers: dict[str, Any] = {}
         for types, request in _DESCRIBED_BY.items():
-            told = self._ask_groups.describe(
+            told = self._requests.describe(
                 request, {one.group: one.node for one in asked if one.group_type in types}, deadline
             )
             found |= {
@@ -471,7 +453,7 @@ class KafkaCluster:
         known = self._followed.committed
         # A share group has no committed offsets (KIP-932).
         asked = {name: group.node for name, group in groups.items() if group.group_type != SHARE and name not in known}
-        answers = self._ask_groups.committed(asked, deadline)
+        answers = self._requests.committed(asked, deadline)
         self._warn_of_refused("Describe on Group", answers)
         self._followed.note_offsets({name: of for name, of in answers.items() if not isinstance(of, Refused)})
         return known, [name for name, of in answers.items() if of is Refused.FAILED]
@@ -479,20 +461,20 @@ class KafkaCluster:
     # -- topics
 
     def _topics(self, names: set[str], deadline: Deadline) -> dict[str, TopicObservation]:
-        metadata = self._ask_topics.metadata(sorted(names), deadline)
+        metadata = self._requests.metadata(sorted(names), deadline)
         self._warn_of_refused("Describe on Topic", metadata.topics)
         leaders = leaders_of(metadata.topics)
-        offsets = {kind: self._ask_partitions.offsets(kind, leaders, deadline) for kind in OffsetKind}
+        offsets = {kind: self._requests.offsets(kind, leaders, deadline) for kind in OffsetKind}
         if not all(tp in found for found in offsets.values() for tp in leaders):
             # Leaders move at every broker's restart: worth asking again, not worth losing the round.
-            metadata = self._ask_topics.metadata(sorted(names), deadline)
+            metadata = self._requests.metadata(sorted(names), deadline)
             missing = {
                 tp: leader
                 for tp, leader in leaders_of(metadata.topics).items()
                 if not all(tp in found for found in offsets.values())
             }
             for kind in OffsetKind:
-                offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
+                offsets[kind] |= self._requests.offsets(kind, missing, deadline)
         found = {name: topic for name, topic in metadata.topics.items() if isinstance(topic, TopicMetadata)}
         self._topic_metadata = found
         self._retentions.renew({(name, topic.topic_id) for name, topic in found.items()}, deadline)

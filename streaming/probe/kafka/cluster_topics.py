@@ -17,14 +17,7 @@ from typing import Final
 
 from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline, RoundAbandonedError
-from streaming.probe.kafka.requests import (
-    GroupRequests,
-    MetadataRequests,
-    OffsetKind,
-    PartitionRequests,
-    Refused,
-    TopicMetadata,
-)
+from streaming.probe.kafka.requests import OffsetKind, Refused, Requests, TopicMetadata
 from streaming.records import ClusterTopicObservation, TopicObservation
 
 TOPICS_A_ROUND: Final = 1_000
@@ -172,19 +165,10 @@ class ClusterTopics:
     """Asks for them. Keeps what it has written to the log, and whether groups are hidden from us."""
 
     def __init__(
-        self,
-        topics: MetadataRequests,
-        groups: GroupRequests,
-        partitions: PartitionRequests,
-        watches: Callable[[str], bool],
-        period_ms: int,
-        *,
-        hides_groups: bool,
+        self, requests: Requests, watches: Callable[[str], bool], period_ms: int, *, hides_groups: bool
     ) -> None:
         """Ask by these requests; a watched topic is asked for once within the period. Filters may hide groups."""
-        self._ask_topics = topics
-        self._ask_groups = groups
-        self._ask_partitions = partitions
+        self._requests = requests
         self._watches = watches
         self._period = period_ms
         self._hides_groups = hides_groups
@@ -212,7 +196,7 @@ class ClusterTopics:
         listing: frozenset[str] | None = None
         try:
             if lists(turns, time, self._period):
-                found = self._ask_topics.topics(None, brief)
+                found = self._requests.topics(None, brief)
                 listing = frozenset(filter(self._watches, found))
                 self._hidden = self._why_hidden(min(brokers), brief)
             names = in_turn(turns, listing, time, self._period)
@@ -226,7 +210,7 @@ class ClusterTopics:
     def _why_hidden(self, broker: int, deadline: Deadline) -> str | None:
         if self._hides_groups:
             return "filtered"
-        if self._ask_groups.forbidden_groups([_NOBODY], broker, deadline):
+        if self._requests.forbidden_groups([_NOBODY], broker, deadline):
             return "no_right"
         return None
 
@@ -235,7 +219,7 @@ class ClusterTopics:
     ) -> dict[str, ClusterTopicObservation]:
         if not names:
             return {}
-        answers = self._ask_topics.topics(names, deadline)
+        answers = self._requests.topics(names, deadline)
         found = {
             name: answer for name, answer in answers.items() if isinstance(answer, TopicMetadata) and answer.leaders
         }
@@ -248,8 +232,8 @@ class ClusterTopics:
         known = {name: topic for name, topic in seen.items() if name in found and _is_same(topic, found[name])}
         unread = {tp: leader for tp, leader in leaders.items() if tp[0] not in known}
         # In this order no start lies above its end.
-        start = self._ask_partitions.offsets(OffsetKind.START, unread, deadline) if unread else {}
-        end = self._ask_partitions.offsets(OffsetKind.END, unread, deadline) if unread else {}
+        start = self._requests.offsets(OffsetKind.START, unread, deadline) if unread else {}
+        end = self._requests.offsets(OffsetKind.END, unread, deadline) if unread else {}
         sizes, unsized = self._sizes(leaders, deadline)
         topics = {
             name: ClusterTopicObservation(
@@ -274,7 +258,7 @@ class ClusterTopics:
         if not leaders:
             return {}, None
         try:
-            sizes = self._ask_partitions.sizes(leaders, deadline)
+            sizes = self._requests.sizes(leaders, deadline)
         except RoundAbandonedError as error:
             self._once("sizes", f"Could not ask for the sizes of topics: {error}.")
             return None, "no_answer"

@@ -32,10 +32,9 @@ from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.answers import leaders_of
 from streaming.probe.kafka.look import EMPTY, ListedGroup
 from streaming.probe.kafka.requests import (
-    MetadataRequests,
     OffsetKind,
-    PartitionRequests,
     Refused,
+    Requests,
     TopicMetadata,
 )
 from streaming.probe.kafka.topic_tail import TopicTail
@@ -173,17 +172,9 @@ class ConfigTail(TopicTail):
 class ConnectGroups:
     """The configured Connect groups of one cluster: call `observe` once a round. Not for several threads."""
 
-    def __init__(
-        self, topics: MetadataRequests, partitions: PartitionRequests, tails: Mapping[str, ConfigTail]
-    ) -> None:
-        """Ask through these.
-
-        Args:
-            topics: Asks for topics.
-            partitions: Asks for their ends.
-            tails: What follows the configuration, by group.
-        """
-        self._ask_topics, self._ask_partitions = topics, partitions
+    def __init__(self, requests: Requests, tails: Mapping[str, ConfigTail]) -> None:
+        """Ask by these requests; the tails follow the configuration, by group."""
+        self._requests = requests
         self._tails = tails
         self._failed: Counter[str] = Counter()
 
@@ -203,8 +194,8 @@ class ConnectGroups:
             return {}
         brief = deadline.at_most(_ASK_S)
         try:
-            topics = self._ask_topics.metadata(sorted({tail.topic for tail in tails.values()}), brief).topics
-            ends = self._ask_partitions.offsets(OffsetKind.STABLE, leaders_of(topics), brief)
+            topics = self._requests.metadata(sorted({tail.topic for tail in tails.values()}), brief).topics
+            ends = self._requests.offsets(OffsetKind.STABLE, leaders_of(topics), brief)
         except RoundAbandonedError as error:
             _LOG.info("Could not ask for the ends of configuration topics of Connect: %s.", error)
             return {}

@@ -27,7 +27,7 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.offsets_log import partition_for
 from streaming.probe.bus import read_back
-from streaming.probe.clients import Connections, open_admin, open_reader
+from streaming.probe.clients import open_admin, open_reader
 from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.brokers import brokers_after, is_outdated
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
@@ -38,11 +38,10 @@ from streaming.probe.kafka.holds import advance_holds, reported_holds
 from streaming.probe.kafka.look import RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after, recall
 from streaming.probe.kafka.observe import cluster_topic_events, round_events, seen_round
-from streaming.probe.kafka.requests import GroupRequests, Metadata, MetadataRequests, Refused
+from streaming.probe.kafka.requests import Metadata, Refused, Requests
 from streaming.probe.kafka.share_groups import StateTail
 from streaming.probe.rounds_probe import ObservedRound, RoundsProbe
 from streaming.probe.standby.others import Identity
-from streaming.probe.topics import topic_rights
 from streaming.probe.writer import Opened
 from streaming.records import ADMIN, LOG
 
@@ -124,24 +123,23 @@ def is_readable(admin: Any, settings: Settings, deadline: Deadline) -> bool | No
     Raises:
         RoundAbandonedError: A broker did not answer, or brokers do not agree on whether there is a log.
         StopRequestedError: The probe is to stop.
-        KafkaError: A broker did not answer.
     """
     topic = settings.job.offsets_topic
-    connections = Connections(admin)
+    requests = Requests(admin)
     missing = 0
     for ask in range(_ABSENT_ASKS):
         if ask:
             deadline.stop.wait(min(_AGAIN_S, deadline.remaining()))
-        rights = topic_rights(admin, [topic])
+        rights = requests.rights([topic], deadline)
         if rights is None:
             return True  # brokers before 2.3 tell no rights, and the job names the one that is missing
         if topic in rights:
             return ACLOperation.READ in rights[topic]
         # A topic that is there and has no leader abandons the round.
-        metadata = MetadataRequests(connections).metadata([topic], deadline)
+        metadata = requests.metadata([topic], deadline)
         if metadata.topics.get(topic) is Refused.UNKNOWN:
             missing += 1
-            if not GroupRequests(connections).list_groups(metadata.brokers, deadline):
+            if not requests.list_groups(metadata.brokers, deadline):
                 return None
     if missing < _ABSENT_ASKS:
         message = f"the brokers do not agree on whether there is a topic {topic}"

@@ -22,11 +22,9 @@ from streaming.probe.kafka.answers import leaders_of
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.requests import (
     UNTOLD,
-    GroupRequests,
-    MetadataRequests,
     OffsetKind,
-    PartitionRequests,
     Refused,
+    Requests,
     ShareOffset,
     ShareSettings,
     TopicMetadata,
@@ -156,16 +154,9 @@ class SharesSeen:
 class ShareGroups:
     """The share groups of one cluster: call `observe` once a round. Not for several threads."""
 
-    def __init__(
-        self,
-        topics: MetadataRequests,
-        groups: GroupRequests,
-        partitions: PartitionRequests,
-        tail: StateTail | None,
-    ) -> None:
-        """Ask through these; without a tail only coordinators are asked."""
-        self._ask_topics, self._ask_groups, self._ask_partitions = topics, groups, partitions
-        self._tail = tail
+    def __init__(self, requests: Requests, tail: StateTail | None) -> None:
+        """Ask by these requests; without a tail only coordinators are asked."""
+        self._requests, self._tail = requests, tail
         self._names: dict[str, str] = {}
         self._asked: dict[str, frozenset[str]] = {}
         self._since = -1
@@ -221,13 +212,13 @@ class ShareGroups:
         if self._tail is None or self._tail.is_refused:
             return ()
         try:
-            topic = self._ask_topics.metadata([TOPIC], deadline).topics.get(TOPIC)
+            topic = self._requests.metadata([TOPIC], deadline).topics.get(TOPIC)
             if topic is Refused.FORBIDDEN:
                 self._tail.is_refused = True
                 _LOG.info("%s", _NO_RIGHT)
             if not isinstance(topic, TopicMetadata):
                 return ()
-            ends = self._ask_partitions.offsets(OffsetKind.END, leaders_of({TOPIC: topic}), deadline)
+            ends = self._requests.offsets(OffsetKind.END, leaders_of({TOPIC: topic}), deadline)
         except RoundAbandonedError as error:
             _LOG.info("Could not ask for the end of %s: %s.", TOPIC, error)
             return ()
@@ -247,7 +238,7 @@ class ShareGroups:
         if not nodes:
             return {}
         try:
-            told = self._ask_groups.share_offsets(nodes, deadline.at_most(_ASK_S))
+            told = self._requests.share_offsets(nodes, deadline.at_most(_ASK_S))
         except RoundAbandonedError as error:
             _LOG.info("Could not ask what share groups have consumed: %s.", error)
             return {}

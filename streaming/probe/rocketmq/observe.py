@@ -77,21 +77,6 @@ class RocketMQMemory:
 _NOTHING: Final = dict[str, Configured]().get
 
 
-@dataclass(frozen=True, slots=True)
-class RoundOfGroups:
-    """What one round tells.
-
-    Attributes:
-        events: Those of groups that are gone or idle come first.
-        untold: Groups that are there and have no event in this round.
-        memory: For the next round, once this one has closed.
-    """
-
-    events: list[RocketMQGroupEvent]
-    untold: int
-    memory: RocketMQMemory
-
-
 def round_of_groups(
     cluster: str,
     number: int,
@@ -102,8 +87,8 @@ def round_of_groups(
     period_ms: int,
     interval_ms: int,
     configured: Callable[[str], Configured | None] = _NOTHING,
-) -> RoundOfGroups:
-    """The events of one round.
+) -> tuple[list[RocketMQGroupEvent], RocketMQMemory]:
+    """The events of one round, those of groups that are gone or idle first; and the memory for the next.
 
     A group is gone when the filters exclude it now, or when every server has answered, no broker is missing, and none
     has a trace of it.
@@ -155,9 +140,7 @@ def round_of_groups(
         )
         event = RocketMQGroupEvent(EVENTS_VERSION, cluster, group, saw)
         (resting if idle else others).append(event)
-    events = resting + others
-    known = frozenset(there.keys() | waiting)
-    return RoundOfGroups(events, len(known - {event.key for event in events}), RocketMQMemory(known, rest, brokers))
+    return resting + others, RocketMQMemory(frozenset(there.keys() | waiting), rest, brokers)
 
 
 def _brokers(memory: RocketMQMemory, listed: Iterable[str], time: int, interval_ms: int) -> dict[str, int]:

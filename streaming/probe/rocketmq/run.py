@@ -73,7 +73,7 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         assert self._cluster is not None  # noqa: S101 - it is prepared
         settings = self._settings
         look = self._cluster.observe_groups(memory.groups, memory.quiet, opened.time, deadline)
-        told = round_of_groups(
+        events, after = round_of_groups(
             settings.cluster,
             opened.number,
             opened.time,
@@ -87,11 +87,11 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         closing = {
             "log": (),
             "log_end": (),
-            "untold": told.untold,
+            "untold": len(after.groups - {event.key for event in events}),
             "source": ROCKETMQ,
-            "known_brokers": dict(told.memory.brokers),
+            "known_brokers": dict(after.brokers),
         }
-        return ObservedRound(told.events, told.memory, closing)
+        return ObservedRound(events, after, closing)
 
 
 _CHECK_S = 5.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaConnectionError
 
 from streaming.config import BusFolder, Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source import connection
 from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
@@ -19,7 +17,6 @@ from streaming.job.source.read import task_rows
 from streaming.job.source.settings import SourceSettings
 from streaming.probe import Probe, check
 from streaming.records import ROUNDS_KEY, CommitWindow, GroupObservation, decode_inputs, group_of
-from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster
 
 
@@ -124,42 +121,3 @@ def test_a_watched_cluster_that_is_away_leaves_no_connection_to_the_bus_behind(m
         with pytest.raises(KafkaConnectionError):
             kept_readers(SourceSettings.of(settings))
         assert closed == ["bus"] * attempt
-
-
-@pytest.mark.nightly
-@pytest.mark.kafka
-@pytest.mark.xdist_group("broker")
-@pytest.mark.timeout(900)
-def test_two_clusters_share_a_bus_and_its_topics(bootstrap: str, second_broker: EmbeddedBroker, unique: str) -> None:
-    # "there" is the bus itself.
-    watched = {"here": (bootstrap, 3), "there": (second_broker.bootstrap, 2)}
-    settings = {
-        name: Settings(
-            cluster=name,
-            kafka=KafkaSettings(bootstrap_servers=servers),
-            bus=KafkaSettings(bootstrap_servers=second_broker.bootstrap),
-            filters=Filters(groups=(f"/^{unique}/",)),
-            probe=ProbeSettings(
-                interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
-            ),
-        )
-        for name, (servers, _) in watched.items()
-    }
-    for servers, partitions in watched.values():
-        with closing(KafkaAdminClient(bootstrap_servers=servers)) as admin:
-            cluster = Cluster(servers, unique, admin)
-            group = cluster.commit("g", cluster.topic(), [0] * partitions)
-    numbers: dict[str, list[int]] = {"here": [], "there": []}
-    for name in ("here", "there") * 2:
-        with Probe(settings[name]) as probe:
-            numbers[name].append(probe.round().round)
-
-    for name, (_, partitions) in watched.items():
-        job = PlainJob(SourceSettings.of(settings[name]), kept_readers)
-        job.run()
-        assert [row.round for row in job.rows.rounds] == numbers[name]
-        assert {(row.cluster, row.group_id) for row in job.rows.group_health} == {(name, group)}
-        assert {row.partition for row in job.rows.lag} == set(range(partitions))
-        assert job.rows.quarantine == []
-        assert [gap for gap in job.rows.gaps if gap.kind != "rounds"] == []
-    assert not set(numbers["here"]) & set(numbers["there"])

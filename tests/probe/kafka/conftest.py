@@ -24,9 +24,7 @@ def make_head() -> MakeHead:
 @pytest.fixture
 def make_cluster(monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
     def make(answers: Answers, filters: Filters | None = None, *, reads_log: bool = True) -> KafkaCluster:
-        monkeypatch.setattr("streaming.probe.kafka.cluster.Connections", lambda _: None)
-        for kind in ("MetadataRequests", "GroupRequests", "PartitionRequests"):
-            monkeypatch.setattr(f"streaming.probe.kafka.cluster.{kind}", lambda _: answers)
+        monkeypatch.setattr("streaming.probe.kafka.cluster.Requests", lambda _: answers)
         return KafkaCluster(object(), "__consumer_offsets", filters or Filters(), reads_log=reads_log)
 
     return make

@@ -15,7 +15,7 @@ from kafka.protocol.metadata import MetadataResponse
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
-from streaming.probe.clients import Connections, chunks_by_node
+from streaming.probe.clients import chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.brokers import (
     GONE_MS,
@@ -24,7 +24,7 @@ from streaming.probe.kafka.brokers import (
     brokers_after,
     is_outdated,
 )
-from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
+from streaming.probe.kafka.requests import Refused, Requests
 from streaming.records import Broker, Brokers, RoundClosed
 from tests.pair_of_brokers import Pair
 from tests.patience import until
@@ -86,7 +86,7 @@ def test_a_broker_does_not_speak_for_groups_of_another(cluster: Cluster) -> None
     group = cluster.commit("g", topic, [0])
     [log] = cluster.admin.describe_topics(["__consumer_offsets"])
     leader = next(p["leader_id"] for p in log["partitions"] if p["partition_index"] == partition_for(group, 8))
-    requests = GroupRequests(Connections(cluster.admin))
+    requests = Requests(cluster.admin)
     assert requests.describe(DescribeGroupsRequest, {group: leader}, Deadline.after(30))[group] is not Refused.UNKNOWN
     # The check for gone groups relies on this error for groups that have only moved: see KafkaCluster._missed.
     for unknown in (group, f"{group}-not-there"):
@@ -267,16 +267,18 @@ def test_a_hostile_broker_name_is_cut() -> None:
 
 
 @pytest.mark.parametrize("topics", [[], ["__consumer_offsets"]])
-def test_a_broker_that_knows_no_brokers_yet_abandons_the_round(topics: list[str]) -> None:
+def test_a_broker_that_knows_no_brokers_yet_abandons_the_round(
+    monkeypatch: pytest.MonkeyPatch, topics: list[str]
+) -> None:
     unknown = [
         MetadataResponse.MetadataResponseTopic(error_code=3, name=name, is_internal=False, partitions=[])
         for name in topics
     ]
     answer = MetadataResponse(brokers=[], cluster_id="id", controller_id=-1, topics=unknown)
-    connections: Any = SimpleNamespace(ask=lambda _, __: [answer])
-
+    requests = Requests(SimpleNamespace(_manager=None))
+    monkeypatch.setattr(requests, "ask", lambda *_: [answer])
     with pytest.raises(RoundAbandonedError, match="knows no brokers yet"):
-        MetadataRequests(connections).metadata(topics, Deadline.after(10))
+        requests.metadata(topics, Deadline.after(10))
 
 
 def test_requests_are_cut_per_broker() -> None:

@@ -28,7 +28,7 @@ from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.messages import StreamsGroupDescribeRequest
 from streaming.probe.kafka.observe import round_events, seen_round
-from streaming.probe.kafka.requests import GroupRequests, Refused
+from streaming.probe.kafka.requests import Refused, Requests
 from streaming.probe.kafka.retention import AskedSettings
 from streaming.records import (
     ADMIN,
@@ -258,8 +258,8 @@ UNKNOWN_SERVER_ERROR, COORDINATOR_LOADING = -1, 14
 NODES = {f"g{number}": 1 + number % 2 for number in range(230)}
 
 
-class Brokers:
-    """Connections to brokers that fail by one group: in an answer for all that were asked with it, or without one."""
+class Brokers(Requests):
+    """Requests to brokers that fail by one group: in an answer for all that were asked with it, or without one."""
 
     def __init__(self, poison: str, code: int | None) -> None:
         self._poison, self._code = poison, code
@@ -288,7 +288,7 @@ def names(request: Any) -> Sequence[str]:
 @pytest.mark.parametrize("request_", [DescribeGroupsRequest, StreamsGroupDescribeRequest])
 def test_a_group_that_cannot_be_described_costs_no_other_group_its_answer(request_: Any, code: int | None) -> None:
     brokers = Brokers("g7", code)
-    told = GroupRequests(brokers).describe(request_, NODES, SOON)
+    told = brokers.describe(request_, NODES, SOON)
     assert {name for name, answer in told.items() if answer is Refused.FAILED} == {"g7"}
     assert {answer.group_id for answer in told.values() if answer is not Refused.FAILED} == NODES.keys() - {"g7"}
     # 115 groups a broker; then the 100 of the failed request, the 25, the 6, each in smaller parts.
@@ -322,7 +322,7 @@ def test_a_broker_that_hangs_up_at_one_request_answers_the_others() -> None:
 
 def test_a_coordinator_that_is_loading_still_abandons_the_round() -> None:
     with pytest.raises(RoundAbandonedError, match="CoordinatorLoadInProgressError"):
-        GroupRequests(Brokers("g7", COORDINATOR_LOADING)).describe(DescribeGroupsRequest, NODES, SOON)
+        Brokers("g7", COORDINATOR_LOADING).describe(DescribeGroupsRequest, NODES, SOON)
 
 
 def observe(cluster: KafkaCluster, log: OffsetsLogView = LOG, memory: Memory | None = None) -> Any:

@@ -166,7 +166,7 @@ class World(ReadTopic):
         super().__init__([record("db")])
         self.asked = 0
         made: Any = self
-        self.groups = ConnectGroups(made, made, {"workers": ConfigTail("configs", lambda: made)})
+        self.groups = ConnectGroups(made, {"workers": ConfigTail("configs", lambda: made)})
 
     def metadata(self, topics: Iterable[str], deadline: Deadline) -> Any:
         self.asked += 1

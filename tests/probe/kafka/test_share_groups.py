@@ -49,7 +49,7 @@ class Probe:
     def __init__(self, world: World, *, reads: bool = True) -> None:
         made: Any = world
         self.tail = StateTail(lambda: made) if reads else None
-        self._groups = ShareGroups(made, made, made, self.tail)
+        self._groups = ShareGroups(made, self.tail)
         self.log: tuple[int, ...] = ()
 
     def observe(self, before: tuple[int, ...] = ()) -> SeenShares | None:
@@ -76,7 +76,7 @@ def test_a_round_reads_what_came_since_the_one_before_and_asks_once_for_names() 
 
 def test_without_a_share_group_nothing_is_asked() -> None:
     world: Any = World()
-    ShareGroups(world, world, world, StateTail(lambda: world)).observe([], lambda _: {}, (), 0, Deadline.after(30))
+    ShareGroups(world, StateTail(lambda: world)).observe([], lambda _: {}, (), 0, Deadline.after(30))
     assert (world.asked, world.read_from) == ([], [])
 
 

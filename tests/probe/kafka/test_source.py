@@ -15,6 +15,7 @@ from streaming.exceptions import SetupError
 from streaming.probe import Probe, RoundAbandonedError, StopRequestedError, check
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka import run as source
+from streaming.probe.kafka.requests import Requests
 from streaming.probe.kafka.run import choose, is_readable
 from streaming.records import Seen
 from tests.probe.secured import RIGHTS, Secured
@@ -64,7 +65,7 @@ def test_the_sentence_says_what_is_taken_and_what_is_lost(before: str | None, re
 UNKNOWN, NO_LEADER, FORBIDDEN = 3, 5, 29
 
 
-class Brokers:
+class Brokers(Requests):
     """A cluster of two brokers, of which another one may answer each request for metadata.
 
     Attributes:
@@ -74,7 +75,6 @@ class Brokers:
     def __init__(self, errors: Sequence[int], groups: int = 1) -> None:
         self._errors, self._groups = errors, groups
         self.asked = 0
-        self._manager = SimpleNamespace(send=None, run=lambda _, request: self._metadata(request))
 
     def ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline) -> list[Any]:
         deadline.remaining()
@@ -100,7 +100,7 @@ class Brokers:
 
 
 def readable(monkeypatch: pytest.MonkeyPatch, brokers: Brokers, again_s: float = 0.0) -> bool | None:
-    monkeypatch.setattr(source, "Connections", lambda _: brokers)
+    monkeypatch.setattr(source, "Requests", lambda _: brokers)
     monkeypatch.setattr(source, "_AGAIN_S", again_s)
     return is_readable(brokers, settings(), Deadline.after(60))
 

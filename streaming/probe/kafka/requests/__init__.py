@@ -50,17 +50,20 @@ from streaming.probe.kafka.requests.topics import (
     TopicMetadata,
 )
 
+
+class Requests(MetadataRequests, GroupRequests, PartitionRequests):
+    """All of them, over the connections of one admin client."""
+
+
 __all__ = [
     "GROUPS_PER_REQUEST",
     "UNTOLD",
     "CommittedOffsets",
     "FirstFrom",
-    "GroupRequests",
     "Metadata",
-    "MetadataRequests",
     "OffsetKind",
-    "PartitionRequests",
     "Refused",
+    "Requests",
     "ShareOffset",
     "ShareSettings",
     "TopicMetadata",

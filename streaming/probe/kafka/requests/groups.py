@@ -55,12 +55,8 @@ class ShareOffset(NamedTuple):
     lag: int
 
 
-class GroupRequests:
+class GroupRequests(Connections):
     """Asks coordinators for groups."""
-
-    def __init__(self, connections: Connections) -> None:
-        """Ask over these connections."""
-        self._connections = connections
 
     def list_groups(self, brokers: Iterable[int], deadline: Deadline) -> list[ListedGroup]:
         """Ask brokers for the groups that they coordinate; a group that two of them list appears twice.
@@ -69,7 +65,7 @@ class GroupRequests:
             RoundAbandonedError: A broker did not answer, or is still loading groups, so that some would be missing.
         """
         nodes = list(brokers)
-        answers = self._connections.ask([(node, ListGroupsRequest()) for node in nodes], deadline)
+        answers = self.ask([(node, ListGroupsRequest()) for node in nodes], deadline)
         groups: list[ListedGroup] = []
         for node, answer in zip(nodes, answers, strict=True):
             demand(answer.error_code, f"broker {node} could not list its groups")
@@ -105,7 +101,7 @@ class GroupRequests:
         Raises:
             RoundAbandonedError: A coordinator did not answer in time, or has moved.
         """
-        if groups and not self._connections.knows(request):
+        if groups and not self.knows(request):
             return dict.fromkeys(groups, Refused.UNKNOWN)
         field = "groups" if request is DescribeGroupsRequest else "group_ids"
         found: dict[str, DescribedGroup | Refused] = {}
@@ -113,7 +109,7 @@ class GroupRequests:
         while asked:
             chunks = list(chunks_by_node(asked, size))
             work = [(node, request(**{field: chunk}, include_authorized_operations=False)) for node, chunk in chunks]
-            for (_, chunk), answer in zip(chunks, self._connections.ask(work, deadline, needs_all=False), strict=True):
+            for (_, chunk), answer in zip(chunks, self.ask(work, deadline, needs_all=False), strict=True):
                 found |= dict.fromkeys(chunk, Refused.FAILED)
                 for group in answer.groups if answer is not None else ():
                     found[group.group_id] = refusal_of_group(group, group.group_id) or group
@@ -130,7 +126,7 @@ class GroupRequests:
             RoundAbandonedError: The broker did not answer.
         """
         request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
-        [answer] = self._connections.ask([(broker, request)], deadline)
+        [answer] = self.ask([(broker, request)], deadline)
         return [group.group_id for group in answer.groups if group.error_code == GROUP_FORBIDDEN]
 
     def coordinators(self, groups: Sequence[str], deadline: Deadline) -> dict[str, int | Refused]:
@@ -139,15 +135,15 @@ class GroupRequests:
         Raises:
             RoundAbandonedError: The broker did not answer, or a coordinator is moving.
         """
-        if self._connections.version(FindCoordinatorRequest) < 4:
+        if self.version(FindCoordinatorRequest) < 4:
             singly = [(None, FindCoordinatorRequest(key=group, key_type=0, max_version=3)) for group in groups]
-            answers = list(zip(groups, self._connections.ask(singly, deadline), strict=True))
+            answers = list(zip(groups, self.ask(singly, deadline), strict=True))
         else:
             work = [
                 (None, FindCoordinatorRequest(coordinator_keys=chunk, key_type=0, min_version=4))
                 for _, chunk in chunks_by_node(dict.fromkeys(groups), GROUPS_PER_REQUEST)
             ]
-            told = self._connections.ask(work, deadline)
+            told = self.ask(work, deadline)
             answers = [(one.key, one) for answer in told for one in answer.coordinators]
         return {group: refusal_of_group(answer, group) or answer.node_id for group, answer in answers}
 
@@ -161,12 +157,12 @@ class GroupRequests:
         Raises:
             RoundAbandonedError: A coordinator did not answer or has moved.
         """
-        if self._connections.version(OffsetFetchRequest) < 8:
+        if self.version(OffsetFetchRequest) < 8:
             singly = [
                 (node, OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7))
                 for group, node in groups.items()
             ]
-            answers = list(zip(groups, self._connections.ask(singly, deadline), strict=True))
+            answers = list(zip(groups, self.ask(singly, deadline), strict=True))
         else:
             one = OffsetFetchRequest.OffsetFetchRequestGroup
             work = [
@@ -179,7 +175,7 @@ class GroupRequests:
                 )
                 for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
             ]
-            told = self._connections.ask(work, deadline)
+            told = self.ask(work, deadline)
             answers = [(group.group_id, group) for answer in told for group in answer.groups]
         places: dict[tuple[str, int], tuple[str, int]] = {}
         found: dict[str, CommittedOffsets | Refused] = {}
@@ -203,8 +199,8 @@ class GroupRequests:
             RoundAbandonedError: A coordinator did not answer.
         """
         request = DescribeShareGroupOffsetsRequest
-        knows = bool(groups) and self._connections.knows(request)
-        if not knows or self._connections.version(request) < _SHARE_OFFSETS_VERSION:
+        knows = bool(groups) and self.knows(request)
+        if not knows or self.version(request) < _SHARE_OFFSETS_VERSION:
             return {}
         one = request.DescribeShareGroupOffsetsRequestGroup
         work = [
@@ -213,7 +209,7 @@ class GroupRequests:
         ]
         return {
             group.group_id: _share_offsets(group)
-            for answer in self._connections.ask(work, deadline)
+            for answer in self.ask(work, deadline)
             for group in answer.groups
             if group.error_code == OK
         }

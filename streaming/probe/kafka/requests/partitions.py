@@ -44,12 +44,8 @@ class FirstFrom(NamedTuple):
     timestamp: int
 
 
-class PartitionRequests:
+class PartitionRequests(Connections):
     """Asks leaders for partitions."""
-
-    def __init__(self, connections: Connections) -> None:
-        """Ask over these connections."""
-        self._connections = connections
 
     def offsets(
         self, kind: OffsetKind, leaders: Mapping[tuple[str, int], int], deadline: Deadline
@@ -72,7 +68,7 @@ class PartitionRequests:
         work = _by_leader(leaders, lambda topics: _list_offsets(topics, isolation, lambda *_: timestamp))
         return {
             (topic.name, partition.partition_index): partition.offset
-            for answer in self._connections.ask(work, deadline)
+            for answer in self.ask(work, deadline)
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == OK and partition.offset >= 0
@@ -100,7 +96,7 @@ class PartitionRequests:
         )
         return {
             (topic.name, partition.partition_index): FirstFrom(partition.offset, partition.timestamp)
-            for answer in self._connections.ask(work, deadline)
+            for answer in self.ask(work, deadline)
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == OK
@@ -122,7 +118,7 @@ class PartitionRequests:
         Raises:
             RoundAbandonedError: A leader did not answer.
         """
-        if not self._connections.knows(DescribeLogDirsRequest):
+        if not self.knows(DescribeLogDirsRequest):
             return None
         of_topic = DescribeLogDirsRequest.DescribableLogDirTopic
         work = _by_leader(
@@ -131,7 +127,7 @@ class PartitionRequests:
                 topics=[of_topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()]
             ),
         )
-        answers = self._connections.ask(work, deadline)
+        answers = self.ask(work, deadline)
         # Before version 3 a broker that may not tell names no folder at all.
         if answers and all(_is_refused(answer) for answer in answers):
             return Refused.FORBIDDEN
@@ -161,7 +157,7 @@ class PartitionRequests:
         Raises:
             RoundAbandonedError: A leader did not answer.
         """
-        if not self._connections.knows(DescribeProducersRequest):
+        if not self.knows(DescribeProducersRequest):
             return {}
         of_topic = DescribeProducersRequest.TopicRequest
         work = _by_leader(
@@ -176,7 +172,7 @@ class PartitionRequests:
                 for producer in partition.active_producers
                 if producer.current_txn_start_offset >= 0
             }
-            for answer in self._connections.ask(work, deadline)
+            for answer in self.ask(work, deadline)
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == OK
@@ -191,13 +187,13 @@ class PartitionRequests:
         Raises:
             RoundAbandonedError: A broker did not answer.
         """
-        if not self._connections.knows(ListTransactionsRequest):
+        if not self.knows(ListTransactionsRequest):
             return {}
         request = {"state_filters": [], "producer_id_filters": sorted(producers)}
         work = [(node, ListTransactionsRequest(**request)) for node in brokers]
         return {
             found.producer_id: found.transactional_id
-            for answer in self._connections.ask(work, deadline)
+            for answer in self.ask(work, deadline)
             if answer.error_code == OK
             for found in answer.transaction_states
         }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypeVar
 
+from kafka.admin import ACLOperation
 from kafka.errors import for_code
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
@@ -85,6 +86,9 @@ _DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 _OF_STREAMS = "streams."
 _REPLICAS = f"{_OF_STREAMS}num.standby.replicas"
 
+_OPERATIONS = {operation.value for operation in ACLOperation}
+"""What this release of kafka-python knows."""
+
 _Node = TypeVar("_Node", int, None)
 
 # Node id of the leader; None while there is none.
@@ -140,15 +144,47 @@ UNTOLD: Final = ShareSettings(None, None, None)
 """Where nobody tells it."""
 
 
-class MetadataRequests:
+class MetadataRequests(Connections):
     """Asks any broker for the partitions and settings of topics."""
 
-    def __init__(self, connections: Connections) -> None:
-        """Ask over these connections."""
-        self._connections = connections
+    def ask_metadata(self, topics: Iterable[str] | None, deadline: Deadline, *, rights: bool = False) -> Any:
+        """Ask any broker for topics, None for all, and for the brokers that are up; never creates a topic.
+
+        Args:
+            topics: Their names.
+            deadline: For the answer.
+            rights: Ask also for this client's rights on them (KIP-430).
+
+        Raises:
+            RoundAbandonedError: No answer in time.
+        """
+        of_topic = MetadataRequest.MetadataRequestTopic
+        names = None if topics is None else [of_topic(name=name) for name in topics]
+        request = MetadataRequest(
+            topics=names,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=rights,
+            min_version=4,
+        )
+        [answer] = self.ask([(None, request)], deadline)
+        return answer
+
+    def rights(self, topics: Iterable[str], deadline: Deadline) -> Mapping[str, set[ACLOperation]] | None:
+        """Rights on topics; a topic that does not exist is missing, one that we may not see has no rights.
+
+        None from brokers before 2.3, where only an attempt shows it. Raises as `ask_metadata`.
+        """
+        answer = self.ask_metadata(topics, deadline, rights=True)
+        if answer.API_VERSION < 8:
+            return None
+        return {
+            topic.name: {ACLOperation(right) for right in topic.authorized_operations or () if right in _OPERATIONS}
+            for topic in answer.topics
+            if topic.error_code in (OK, TOPIC_FORBIDDEN)
+        }
 
     def metadata(self, topics: Iterable[str], deadline: Deadline) -> Metadata:
-        """Ask any broker for topics and for the brokers that are up; never creates a topic.
+        """Topics, and the brokers that are up.
 
         A broker of the ZooKeeper era that starts answers before its controller has told it anything: that there are no
         brokers and no topics. (kafka-python's own client ignores such an answer, too.)
@@ -156,10 +192,7 @@ class MetadataRequests:
         Raises:
             RoundAbandonedError: Such an answer, none in time, or a temporary error.
         """
-        request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics], allow_auto_topic_creation=False
-        )
-        [answer] = self._connections.ask([(None, request)], deadline)
+        answer = self.ask_metadata(topics, deadline)
         if not answer.brokers:
             message = "the broker that was asked knows no brokers yet, as one that is starting"
             raise RoundAbandonedError(message)
@@ -173,7 +206,7 @@ class MetadataRequests:
         )
 
     def topics(self, topics: Sequence[str] | None, deadline: Deadline) -> dict[str, TopicMetadata | Refused]:
-        """Ask any broker for topics by their names, or for all that we may see.
+        """Topics by their names, or all that we may see.
 
         Args:
             topics: Their names; None for all but Kafka's internal ones.
@@ -185,10 +218,7 @@ class MetadataRequests:
         Raises:
             RoundAbandonedError: No answer in time.
         """
-        of_topic = MetadataRequest.MetadataRequestTopic
-        names = None if topics is None else [of_topic(name=name) for name in topics]
-        request = MetadataRequest(topics=names, allow_auto_topic_creation=False, min_version=1)
-        [answer] = self._connections.ask([(None, request)], deadline)
+        answer = self.ask_metadata(topics, deadline)
         racks = {broker.node_id: broker.rack for broker in answer.brokers}
         found: dict[str, TopicMetadata | Refused] = {}
         for topic in answer.topics:
@@ -267,7 +297,7 @@ class MetadataRequests:
 
         A resource that has not all of `keys` is missing.
         """
-        if not self._connections.knows(DescribeConfigsRequest):
+        if not self.knows(DescribeConfigsRequest):
             return {}
         of = DescribeConfigsRequest.DescribeConfigsResource
         work = []
@@ -277,7 +307,7 @@ class MetadataRequests:
             request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
             work.append((node, request))
         found: dict[str, Mapping[str, str] | Refused] = {}
-        for answer in self._connections.ask(work, deadline):
+        for answer in self.ask(work, deadline):
             for resource in answer.results:
                 values = {config.name: config.value for config in resource.configs}
                 if resource.error_code in (TOPIC_FORBIDDEN, CLUSTER_FORBIDDEN, GROUP_FORBIDDEN):
