@@ -343,7 +343,6 @@ def _membership(state: GroupState, observation: GroupObservation) -> Membership:
 ROCKETMQ_KIND: Final = replace(
     CLASSIC,
     records={},
-    lives=lambda state: state.rocketmq is not None,
     read=read,
     note_round=_note_round,
     write_verdicts=_write_verdicts,

@@ -128,6 +128,11 @@ def test_the_causes_are_what_the_records_prove(log: list[Written], causes: list[
         ),
         pytest.param(hashed(7, 7, target("a", 0, 1, 2, 3, 4, 5)), ["unknown"], id="a larger target with the same hash"),
         pytest.param(hashed(0, 8, target("a", 0, 1, 2, 3, 4, 5)), ["unknown"], id="no hash before"),
+        pytest.param(
+            hashed(0, 8, target("a", 0, 1, 2, 3, 4, 5), log=(target("b"),)),
+            ["unknown"],
+            id="no hash before, and a member without partitions",
+        ),
         pytest.param(hashed(7, 0, target("a", 0, 1, 2, 3, 4, 5)), ["unknown"], id="no hash now"),
         pytest.param(hashed(7, 8), ["unknown"], id="metadata that changed otherwise"),
         pytest.param(

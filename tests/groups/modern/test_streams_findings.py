@@ -154,6 +154,12 @@ def test_internal_topics_with_wrong_partition_counts_are_named() -> None:
     )
 
 
+def test_the_log_alone_shows_that_a_topology_is_not_ready() -> None:
+    log, life = without_tasks()
+    goes_on(log, life, state=None)
+    assert life.rows.group_health[-1].state == "NotReady"
+
+
 def test_a_topology_that_is_not_ready_says_so_where_rounds_do_not_show_why() -> None:
     log, life = without_tasks()
     assert goes_on(log, life, state="NotReady") == []

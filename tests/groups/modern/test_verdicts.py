@@ -135,6 +135,14 @@ def test_of_decisions_that_no_round_has_judged_the_newest_are_recomputed() -> No
     assert {(row.verdict, row.reason) for row in rows} == {("identical", None)}
 
 
+@pytest.mark.parametrize("end", [[], [*gone("a", "b"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]])
+def test_a_decision_is_judged_even_if_the_group_is_gone_at_the_next_round(end: list[Written]) -> None:
+    life = Life.after(*read(FIRST), observation(15))
+    life.take(*read([*SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2), *end], 15))
+    rows = life.take(observation(30, gone="deleted"))
+    assert [(row.decision, row.verdict) for row in rows.drift] == [(19, "identical")]
+
+
 def test_a_count_that_no_round_saw_leaves_the_verdict_open() -> None:
     (row,) = verdicts(*FIRST, count=6)
     assert (row.verdict, row.reason) == (

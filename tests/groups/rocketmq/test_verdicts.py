@@ -112,6 +112,17 @@ def test_what_a_member_lacks_or_holds_against_all_views_is_unassigned_or_misplac
     assert row.reason == f"members hold what no broker's list and no name server's route explain: {A}, {B}"
 
 
+def test_a_queue_held_twice_breaks_a_rule_of_all_strategies_whatever_else_is_wrong() -> None:
+    world = group()
+    world.clients[A].held[TOPIC] = {("broker-a", 0), ("broker-a", 1), ("broker-b", 0)}
+    row = later(world)
+    assert drifted(row) == [
+        ("broker-a", 2, "unassigned", A, ()),
+        ("broker-b", 0, "doubly_assigned", B, (A, B)),
+    ]
+    assert row.basis == "invariant"
+
+
 def test_a_member_that_holds_queues_of_a_topic_that_it_does_not_subscribe_to_drifts() -> None:
     world = group(Client(A), Client(B, topics=("payments",)))
     world.routes["n1"]["payments"] = {"broker-a": 1}
