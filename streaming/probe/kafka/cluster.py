@@ -7,7 +7,7 @@ place than in several.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +15,6 @@ from kafka.protocol.admin import DescribeGroupsRequest
 
 from streaming.config import Filters
 from streaming.lifecycle import room_log
-from streaming.offsets_log import partition_for
 from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.answers import (
     assigned_description,
@@ -27,7 +26,7 @@ from streaming.probe.kafka.answers import (
 from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopics, TopicTurns
 from streaming.probe.kafka.connect_groups import ConfigTail, ConnectGroups
 from streaming.probe.kafka.followed import Committed, FollowedGroups, LogState, LogTail
-from streaming.probe.kafka.holds import BlockedPartition, BlockingProducer, lasting, with_holders
+from streaming.probe.kafka.holds import BlockedPartition, lasting, with_producers
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory, topics_of_groups
 from streaming.probe.kafka.messages import (
@@ -35,7 +34,7 @@ from streaming.probe.kafka.messages import (
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
-from streaming.probe.kafka.requests import Metadata, OffsetKind, Refused, Requests, ShareSettings, TopicMetadata
+from streaming.probe.kafka.requests import OffsetKind, Refused, Requests, ShareSettings, TopicMetadata
 from streaming.probe.kafka.retention import AskedSettings
 from streaming.probe.kafka.share_groups import ShareGroups, StateTail
 from streaming.probe.kafka.timestamps import Timestamps
@@ -67,34 +66,6 @@ _HOLDERS_S = 1.0
 
 _TIMESTAMPS_S = 2.0
 """The questions by timestamp follow a round, so they cost none of its time, and may not delay the next one."""
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetsLogView:
-    """The offsets log before a round.
-
-    Attributes:
-        leaders: Node id per partition; every partition has one. Empty where the log is not read.
-        metadata: The answer that they come from.
-        coordinators: Leader and leader epoch per partition; empty where the brokers do not tell epochs.
-    """
-
-    leaders: tuple[int, ...]
-    metadata: Metadata
-    coordinators: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LogPositions:
-    """How far the offsets log goes, per partition.
-
-    Attributes:
-        stable: Last stable offset.
-        end: High watermark, requested before: a log without open transactions never has it above `stable`.
-    """
-
-    stable: tuple[int, ...]
-    end: tuple[int, ...]
 
 
 class KafkaCluster:
@@ -165,7 +136,7 @@ class KafkaCluster:
                 self._requests, watches_topic, heartbeat_ms, hides_groups=filters.hides_groups
             )
 
-    def offsets_log(self, deadline: Deadline) -> OffsetsLogView:
+    def offsets_log(self, deadline: Deadline) -> LogState:
         """Find the offsets log.
 
         Raises:
@@ -179,7 +150,7 @@ class KafkaCluster:
             The log; without leaders, and with nothing but the brokers, where it is not read.
         """
         if not self.reads_log:
-            return OffsetsLogView((), self._requests.metadata([], deadline))
+            return LogState(self._requests.metadata([], deadline))
         metadata = self._requests.metadata([self._offsets_topic], deadline)
         log = metadata.topics.get(self._offsets_topic)
         if log is Refused.FORBIDDEN:
@@ -194,10 +165,10 @@ class KafkaCluster:
             raise RoundAbandonedError(message)
         epochs = log.leader_epochs
         known = len(epochs) == len(leaders) and all(epoch >= 0 for epoch in epochs)
-        return OffsetsLogView(leaders, metadata, tuple(zip(leaders, epochs, strict=True)) if known else ())
+        return LogState(metadata, leaders, tuple(zip(leaders, epochs, strict=True)) if known else ())
 
-    def log_positions(self, log: OffsetsLogView, deadline: Deadline) -> LogPositions:
-        """Read the end of the log; the high watermark first.
+    def log_positions(self, log: LogState, time: int, deadline: Deadline) -> LogState:
+        """The log with its end at a round's time, ms; the high watermark is read first.
 
         In the other order each commit between the two requests would look like an open transaction.
 
@@ -211,10 +182,11 @@ class KafkaCluster:
             if tp not in end or tp not in stable:
                 message = f"the leader of partition {tp[1]} of {self._offsets_topic} does not report its end offset"
                 raise RoundAbandonedError(message)
-        return LogPositions(tuple([stable[tp] for tp in partitions]), tuple([end[tp] for tp in partitions]))
+        stable_of, end_of = tuple([stable[tp] for tp in partitions]), tuple([end[tp] for tp in partitions])
+        return replace(log, stable=stable_of, end=end_of, time=time)
 
     def name_holders(
-        self, log: OffsetsLogView, holds: tuple[BlockedPartition | None, ...], deadline: Deadline
+        self, log: LogState, holds: tuple[BlockedPartition | None, ...], deadline: Deadline
     ) -> tuple[BlockedPartition | None, ...]:
         """Ask which producer holds the log back, where it is held for longer than transactions last, until it is known.
 
@@ -224,53 +196,47 @@ class KafkaCluster:
         partitions = {
             (self._offsets_topic, partition): (log.leaders[partition], hold.position)
             for partition, hold in enumerate(map(lasting, holds))
-            if hold is not None and (hold.holder is None or hold.holder.transactional_id is None)
+            if hold is not None and hold.transactional_id is None
         }
         if not partitions:
             return holds
         brief = deadline.at_most(_HOLDERS_S)
-        holders: dict[int, BlockingProducer] = {}
+        producers: dict[int, int] = {}
+        ids: Mapping[int, str] = {}
         try:
             leaders = {tp: leader for tp, (leader, _) in partitions.items()}
             for tp, starts in self._requests.open_transactions(leaders, brief).items():
                 producer = starts.get(partitions[tp][1])
                 if producer is not None:
-                    holders[tp[1]] = BlockingProducer(producer)
-            producers = {holder.producer_id for holder in holders.values()}
-            ids = self._requests.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
-            holders = {p: BlockingProducer(h.producer_id, ids.get(h.producer_id)) for p, h in holders.items()}
+                    producers[tp[1]] = producer
+            if producers:
+                ids = self._requests.transactional_ids(set(producers.values()), log.metadata.brokers, brief)
         except RoundAbandonedError as error:
             _LOG.info("Could not ask which transaction blocks the offsets log: %s.", error)
-        return with_holders(holds, holders)
+        return with_producers(holds, producers, ids)
 
-    def observe_groups(
-        self, log: OffsetsLogView, positions: LogPositions, memory: Memory, time: int, deadline: Deadline
-    ) -> GroupsSeen:
+    def observe_groups(self, log: LogState, memory: Memory, deadline: Deadline) -> GroupsSeen:
         """Observe all watched groups and their topics.
 
         Committed offsets are asked for before the ends of the topics, so that no lag is negative by that order.
 
         Args:
-            log: The offsets log.
-            positions: How far it goes.
+            log: The offsets log, with its positions.
             memory: From the last closed round.
-            time: The round's time, ms.
             deadline: When the round has to be done.
 
         Raises:
             RoundAbandonedError: A necessary answer is missing.
         """
         groups = self._groups(log, memory, deadline)
-        leaders = log.coordinators or log.leaders
-        state = LogState(leaders, positions.stable, positions.end, log.metadata.cluster_id, time)
-        self._followed.follow(state, groups, deadline)
+        self._followed.follow(log, groups, deadline)
         descriptions = self._descriptions(groups, memory, deadline)
         committed, failed = self._committed(groups, deadline)
         shares = self._shares.observe(
             groups.values(),
             lambda names: self._share_settings.of_groups(names, deadline),
             memory.share_log,
-            time,
+            log.time,
             deadline,
         )
         of_commits = {name: found.topics for name, found in committed.items()}
@@ -287,7 +253,7 @@ class KafkaCluster:
             topics,
             {name: found.mark for name, found in committed.items()}
             | {name: hash(msgspec.msgpack.encode(seen)) for name, seen in shares.groups.items()},
-            self._timestamps.unread_timestamps(early, time),
+            self._timestamps.unread_timestamps(early, log.time),
             {} if self.reads_log else seen_groups(groups, descriptions, committed),
             self._followed.calm(topics) if self.reads_log else (),
             frozenset(self._followed.recorded),
@@ -319,9 +285,7 @@ class KafkaCluster:
                 return
             self._timestamps.note_answers(asked, answers)
 
-    def ask_topics(
-        self, log: OffsetsLogView, look: GroupsSeen, turns: TopicTurns, time: int, deadline: Deadline
-    ) -> AskedTopics:
+    def ask_topics(self, log: LogState, look: GroupsSeen, turns: TopicTurns, deadline: Deadline) -> AskedTopics:
         """Observe the topics of the cluster whose turn it is; none where they are not watched.
 
         Raises:
@@ -329,9 +293,9 @@ class KafkaCluster:
         """
         if self._cluster_topics is None:
             return AskedTopics()
-        return self._cluster_topics.ask(log.metadata.brokers, look.topics, turns, time, deadline)
+        return self._cluster_topics.ask(log.metadata.brokers, look.topics, turns, log.time, deadline)
 
-    def offsets_retention(self, log: OffsetsLogView, deadline: Deadline) -> int | None:
+    def offsets_retention(self, log: LogState, deadline: Deadline) -> int | None:
         """`offsets.retention.minutes` of all brokers, asked once per heartbeat; None if it is not known.
 
         Raises:
@@ -343,7 +307,7 @@ class KafkaCluster:
 
     # -- groups
 
-    def _groups(self, log: OffsetsLogView, memory: Memory, deadline: Deadline) -> dict[str, ListedGroup]:
+    def _groups(self, log: LogState, memory: Memory, deadline: Deadline) -> dict[str, ListedGroup]:
         listed = self._requests.list_groups(log.metadata.brokers, deadline)
         groups = self._watched(listed, log, deadline)
         missing = [group for group in memory.topics if group not in groups and self._filters.watches_group(group)]
@@ -351,9 +315,7 @@ class KafkaCluster:
             groups |= self._missed(missing, log, deadline)
         return groups
 
-    def _watched(
-        self, listed: Iterable[ListedGroup], log: OffsetsLogView, deadline: Deadline
-    ) -> dict[str, ListedGroup]:
+    def _watched(self, listed: Iterable[ListedGroup], log: LogState, deadline: Deadline) -> dict[str, ListedGroup]:
         groups: dict[str, ListedGroup] = {}
         twice: list[ListedGroup] = []
         for group in listed:
@@ -369,19 +331,18 @@ class KafkaCluster:
             groups |= {group.group: group for group in twice if coordinators[group.group] == group.node}
         return groups
 
-    def _coordinators(self, groups: Sequence[str], log: OffsetsLogView, deadline: Deadline) -> dict[str, int]:
+    def _coordinators(self, groups: Sequence[str], log: LogState, deadline: Deadline) -> dict[str, int]:
         """Node ids of the groups' coordinators: the leaders of their log partitions, or whom a broker names.
 
         For a group that we may not describe it is any broker: each refuses it in the same way.
         """
         if log.leaders:
-            own = log.metadata.cluster_id
-            return {group: log.leaders[partition_for(group, len(log.leaders), own)] for group in groups}
+            return {group: log.leaders[log.home(group)] for group in groups}
         anyone = log.metadata.brokers[0]
         told = self._requests.coordinators(list(dict.fromkeys(groups)), deadline)
         return {group: anyone if isinstance(node, Refused) else node for group, node in told.items()}
 
-    def _missed(self, missing: list[str], log: OffsetsLogView, deadline: Deadline) -> dict[str, ListedGroup]:
+    def _missed(self, missing: list[str], log: LogState, deadline: Deadline) -> dict[str, ListedGroup]:
         """Make sure that groups that no broker listed are gone, and did not only change coordinators.
 
         Between the old coordinator's resignation and the new one's start neither lists a group, and no error shows it.

@@ -25,7 +25,7 @@ from streaming.lifecycle import room_log
 from streaming.offsets_log import Compactor, RecordColumns, partition_for
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.look import STABLE, Description, ListedGroup
-from streaming.probe.kafka.requests import CommittedOffsets
+from streaming.probe.kafka.requests import CommittedOffsets, Metadata
 from streaming.record_batches import (
     FetchedBatch,
     FetchedRun,
@@ -75,21 +75,23 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The offsets log as a round finds it.
+    """The offsets log as a round finds it. Positions and time come when the round is open.
 
     Attributes:
-        leaders: What says who leads each partition, since when.
+        metadata: The answer that the leaders come from.
+        leaders: Node id per partition; every partition has one. Empty where the log is not read.
+        coordinators: Leader and leader epoch per partition; empty where the brokers do not tell epochs.
         stable: Last stable offset of each partition.
-        end: High watermark of each.
-        cluster_id: Kafka's own id of the cluster; None if it is not known.
+        end: High watermark of each, requested before: a log without open transactions never has it above `stable`.
         time: The round's time, ms.
     """
 
-    leaders: tuple[object, ...]
-    stable: tuple[int, ...]
-    end: tuple[int, ...]
-    cluster_id: str | None
-    time: int
+    metadata: Metadata
+    leaders: tuple[int, ...] = ()
+    coordinators: tuple[tuple[int, int], ...] = ()
+    stable: tuple[int, ...] = ()
+    end: tuple[int, ...] = ()
+    time: int = -1
 
     def continues(self, before: LogState) -> bool:
         """Whether the log between the two tells everything, but for single partitions."""
@@ -97,16 +99,17 @@ class LogState:
 
     def home(self, group: str) -> int:
         """The partition that holds a group."""
-        return partition_for(group, len(self.stable), self.cluster_id)
+        return partition_for(group, len(self.leaders), self.metadata.cluster_id)
 
     def doubtful(self, before: LogState) -> set[int]:
         """Partitions whose records since the round before do not tell everything."""
+        led, led_before = self.coordinators or self.leaders, before.coordinators or before.leaders
         return {
             partition
             for partition, stable in enumerate(self.stable)
             if stable < self.end[partition]
             or stable < before.stable[partition]
-            or self.leaders[partition] != before.leaders[partition]
+            or led[partition] != led_before[partition]
         }
 
 
@@ -191,7 +194,9 @@ class LogTail:
 
     def _compactor(self, partition: int, now: LogState) -> Compactor:
         # Topics that are not watched count as well: a group is at rest when nothing of it moves.
-        return Compactor(partition, len(now.stable), (), self._watches, lambda _: True, cluster_id=now.cluster_id)
+        return Compactor(
+            partition, len(now.stable), (), self._watches, lambda _: True, cluster_id=now.metadata.cluster_id
+        )
 
 
 def _add(compactor: Compactor, where: OffsetRange, item: FetchedRun | FetchedBatch) -> bool:

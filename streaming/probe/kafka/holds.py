@@ -20,20 +20,6 @@ The same offset below the end in more than this many rounds (over 30 s at the de
 
 
 @dataclass(frozen=True, slots=True)
-class BlockingProducer:
-    """The producer whose open transaction begins at the last stable offset.
-
-    Attributes:
-        producer_id: As the partition's leader reports it.
-        transactional_id: As the coordinators of transactions report it; None when no coordinator knows of a transaction
-            of that producer (it hangs for good, KIP-664), or when we may not describe the transactional id.
-    """
-
-    producer_id: int
-    transactional_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class BlockedPartition:
     """A partition of the offsets log whose last stable offset stays the same below its high watermark.
 
@@ -41,13 +27,17 @@ class BlockedPartition:
         position: The last stable offset.
         since: Time of the first round that saw it there.
         rounds: How many rounds in a row saw it.
-        holder: The producer that holds it; None while that is not known.
+        producer_id: The producer whose open transaction begins there, as the partition's leader reports it; None while
+            that is not known.
+        transactional_id: As the coordinators of transactions report it; None when no coordinator knows of a transaction
+            of that producer (it hangs for good, KIP-664), or when we may not describe the transactional id.
     """
 
     position: int
     since: int
     rounds: int
-    holder: BlockingProducer | None = None
+    producer_id: int | None = None
+    transactional_id: str | None = None
 
 
 def advance_holds(
@@ -83,14 +73,15 @@ def lasting(hold: BlockedPartition | None) -> BlockedPartition | None:
     return None
 
 
-def with_holders(
-    holds: tuple[BlockedPartition | None, ...], holders: Mapping[int, BlockingProducer]
+def with_producers(
+    holds: tuple[BlockedPartition | None, ...], producers: Mapping[int, int], ids: Mapping[int, str]
 ) -> tuple[BlockedPartition | None, ...]:
-    """The holds with their producers, by partition, as far as they were found."""
-    return tuple(
-        replace(hold, holder=holders[partition]) if hold is not None and partition in holders else hold
-        for partition, hold in enumerate(holds)
-    )
+    """The holds with their producers, by partition, and their transactional ids, by producer, as far as found."""
+    found = list(holds)
+    for partition, producer in producers.items():
+        if (hold := holds[partition]) is not None:
+            found[partition] = replace(hold, producer_id=producer, transactional_id=ids.get(producer))
+    return tuple(found)
 
 
 def reported_holds(
@@ -113,8 +104,8 @@ def reported_holds(
             position=hold.position,
             end=end[partition],
             groups=groups[partition],
-            producer_id=hold.holder.producer_id if hold.holder else None,
-            transactional_id=hold.holder.transactional_id if hold.holder else None,
+            producer_id=hold.producer_id,
+            transactional_id=hold.transactional_id,
         )
         for partition, hold in enumerate(map(lasting, holds))
         if hold is not None
@@ -135,6 +126,6 @@ def recalled_holds(closed: RoundClosed) -> tuple[BlockedPartition | None, ...]:
         elif hold is None:
             found.append(BlockedPartition(position, closed.time, 1))
         else:
-            holder = None if hold.producer_id is None else BlockingProducer(hold.producer_id, hold.transactional_id)
-            found.append(BlockedPartition(position, hold.since, HELD_ROUNDS + 1, holder))
+            rounds = HELD_ROUNDS + 1
+            found.append(BlockedPartition(position, hold.since, rounds, hold.producer_id, hold.transactional_id))
     return tuple(found)

@@ -143,7 +143,10 @@ def _marks(
         names: hash(tuple([(name, of_each.get(name)) for name in names]))
         for names in set(look.topics_of_groups.values())
     }
-    holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
+    holds = [
+        (hold.since, hold.producer_id, hold.transactional_id) if hold is not None else None
+        for hold in map(lasting, head.holds)
+    ]
     # Most of the time nothing is held; then the hash for each group's log partition (4 us) can be saved.
     held = any(holds)
     marks = {}

@@ -198,9 +198,7 @@ def _event(head: RoundHead, group: str, hold: BlockedPartition | None = None, **
     """An event of a group; its place in the log is laid beside it where it is read."""
     given = {**_UNKNOWN, **saw}
     if hold is not None:
-        given["held_since"] = hold.since
-        if hold.holder is not None:
-            given |= {"held_by_producer": hold.holder.producer_id, "held_by": hold.holder.transactional_id}
+        given |= {"held_since": hold.since, "held_by_producer": hold.producer_id, "held_by": hold.transactional_id}
     return GroupEvent(EVENTS_VERSION, head.cluster, group, GroupObservation(round=head.number, time=head.time, **given))
 
 

@@ -25,15 +25,14 @@ from kafka.admin import ACLOperation
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
-from streaming.offsets_log import partition_for
 from streaming.probe.bus import read_back
 from streaming.probe.clients import open_admin, open_reader
 from streaming.probe.deadline import Deadline, RoundAbandonedError
 from streaming.probe.kafka.brokers import brokers_after, is_outdated
-from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
+from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.kafka.cluster_topics import gone, turns_after
 from streaming.probe.kafka.connect_groups import ConfigTail
-from streaming.probe.kafka.followed import LogTail
+from streaming.probe.kafka.followed import LogState, LogTail
 from streaming.probe.kafka.holds import advance_holds, reported_holds
 from streaming.probe.kafka.look import RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after, recall
@@ -166,7 +165,7 @@ class Probe(RoundsProbe[Memory]):
         self._share_tail: StateTail | None = None
         self._config_tails: Mapping[str, ConfigTail] = {}
         self._source: Source | None = None
-        self._log = OffsetsLogView((), Metadata(None, (), False, {}))
+        self._log = LogState(Metadata(None, (), False, {}))
 
     def _close(self) -> None:
         admin, self._admin, self._cluster = self._admin, None, None
@@ -223,37 +222,36 @@ class Probe(RoundsProbe[Memory]):
 
     def _observe(self, opened: Opened, memory: Memory, deadline: Deadline) -> ObservedRound[Memory]:
         assert self._cluster is not None  # noqa: S101 - it is prepared
-        settings, cluster, log = self._settings, self._cluster, self._log
-        positions = cluster.log_positions(log, deadline) if cluster.reads_log else LogPositions((), ())
-        holds = advance_holds(memory.holds, positions.stable, positions.end, opened.time)
+        settings, cluster = self._settings, self._cluster
+        log = cluster.log_positions(self._log, opened.time, deadline)
+        holds = advance_holds(memory.holds, log.stable, log.end, log.time)
         head = RoundHead(
             cluster=settings.cluster,
             cluster_id=log.metadata.cluster_id,
             number=opened.number,
-            time=opened.time,
-            log=positions.stable,
+            time=log.time,
+            log=log.stable,
             holds=cluster.name_holders(log, holds, deadline),
             configured=self._configured,
         )
         brokers = brokers_after(
-            memory.brokers, log.metadata.hosts, log.coordinators, opened.time, memory.time, memory.outdated
+            memory.brokers, log.metadata.hosts, log.coordinators, log.time, memory.time, memory.outdated
         )
         outdated = memory.outdated + 1 if is_outdated(brokers, log.coordinators) else 0
-        look = cluster.observe_groups(log, positions, memory, opened.time, deadline)
-        asked = cluster.ask_topics(log, look, memory.turns, opened.time, deadline)
+        look = cluster.observe_groups(log, memory, deadline)
+        asked = cluster.ask_topics(log, look, memory.turns, deadline)
         ended = gone(memory.turns, asked, settings.watches_cluster_topic)
-        turns = turns_after(memory.turns, asked, ended, opened.time)
+        turns = turns_after(memory.turns, asked, ended, log.time)
         after = replace(memory_after(head, look, memory, turns), brokers=brokers, outdated=outdated)
         seen = None if cluster.reads_log else seen_round(head, look, memory, after, settings.job.heartbeat_ms)
         if seen is not None:
             after = replace(after, told=seen.told)
         events = round_events(head, look, memory, after, settings.filters, settings.job.heartbeat_ms, seen)
-        partitions = (partition_for(group, len(head.log), head.cluster_id) for group in look.groups)
         closing = {
-            "log": positions.stable,
-            "log_end": positions.end,
+            "log": log.stable,
+            "log_end": log.end,
             "cluster_id": head.cluster_id,
-            "holds": reported_holds(head.holds, positions.end, partitions) if cluster.reads_log else None,
+            "holds": reported_holds(head.holds, log.end, map(log.home, look.groups)) if cluster.reads_log else None,
             "untold": len(look.groups.keys() - {event.key for event in events}),
             "topics_since": turns.since,
             "offsets_retention_minutes": cluster.offsets_retention(log, deadline),

@@ -11,7 +11,8 @@ from kafka.errors import TopicAuthorizationFailedError
 from streaming.config import Filters
 from streaming.events import GroupEvent
 from streaming.probe.deadline import Deadline, RoundAbandonedError
-from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
+from streaming.probe.kafka.cluster import KafkaCluster
+from streaming.probe.kafka.followed import LogState
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.messages import ShareGroupDescribeRequest
@@ -23,11 +24,10 @@ from streaming.records import TopicObservation, TopicRetention, pack_offsets
 ALL = Filters()
 LOG = (10, 20, 30)
 
-OFFSETS_LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
+OFFSETS_LOG = LogState(Metadata("id", (1, 2), False, {}), (1, 2), stable=(0, 0), end=(0, 0), time=0)
 SOON = Deadline.after(600)
-POSITIONS = LogPositions((0, 0), (0, 0))
 BEFORE = Memory({"g": frozenset({"orders"})})
-HIDDEN = OffsetsLogView((), OFFSETS_LOG.metadata)
+HIDDEN = LogState(OFFSETS_LOG.metadata, time=0)
 
 MakeHead = Callable[..., RoundHead]
 Describe = Callable[[Mapping[str, int]], Mapping[str, object]]

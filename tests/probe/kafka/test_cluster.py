@@ -23,7 +23,8 @@ from streaming.events import GroupEvent
 from streaming.probe import RoundAbandonedError
 from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
-from streaming.probe.kafka.cluster import KafkaCluster, LogPositions, OffsetsLogView
+from streaming.probe.kafka.cluster import KafkaCluster
+from streaming.probe.kafka.followed import LogState
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.messages import StreamsGroupDescribeRequest
@@ -42,7 +43,7 @@ from streaming.records import (
     SeenTopology,
     TopicRetention,
 )
-from tests.probe.kafka.build import BEFORE, HIDDEN, POSITIONS, SOON, Answers, MakeCluster, MakeHead, listed
+from tests.probe.kafka.build import BEFORE, HIDDEN, SOON, Answers, MakeCluster, MakeHead, listed
 from tests.probe.kafka.build import OFFSETS_LOG as LOG
 
 
@@ -52,14 +53,14 @@ def answered(groups: Mapping[str, int]) -> Mapping[str, object]:
 
 def test_a_group_that_its_active_coordinator_does_not_know_is_gone(make_cluster: MakeCluster) -> None:
     answers = Answers([[], []], answered)
-    look = make_cluster(answers).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
+    look = make_cluster(answers).observe_groups(LOG, BEFORE, SOON)
     assert look.groups == {}
     # "g".hashCode() is 103: partition 1 of 2, which broker 2 leads.
     assert answers.asked == [[1, 2], [2]]
 
 
 def test_a_group_that_changes_coordinators_while_they_list_is_still_there(make_cluster: MakeCluster) -> None:
-    look = make_cluster(Answers([[], [listed(2)]], answered)).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
+    look = make_cluster(Answers([[], [listed(2)]], answered)).observe_groups(LOG, BEFORE, SOON)
     assert look.groups == {"g": listed(2)}
     assert look.topics_of_groups == {"g": ("orders",)}
 
@@ -69,27 +70,27 @@ def test_a_coordinator_that_is_not_active_yet_abandons_the_round(make_cluster: M
         raise RoundAbandonedError("the coordinator of group 'g' refused to describe it (NotCoordinatorError)")
 
     with pytest.raises(RoundAbandonedError):
-        make_cluster(Answers([[]], not_active)).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
+        make_cluster(Answers([[]], not_active)).observe_groups(LOG, BEFORE, SOON)
 
 
 def test_a_group_that_is_not_shown_any_more_is_kept_without_a_state(make_cluster: MakeCluster) -> None:
     def forbidden(groups: Mapping[str, int]) -> Mapping[str, object]:
         return dict.fromkeys(groups, Refused.FORBIDDEN)
 
-    look = make_cluster(Answers([[], []], forbidden)).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
+    look = make_cluster(Answers([[], []], forbidden)).observe_groups(LOG, BEFORE, SOON)
     assert look.groups == {"g": ListedGroup("g", 2, None, None, None)}
 
 
 def test_of_two_brokers_that_list_a_group_the_leader_counts(make_cluster: MakeCluster) -> None:
     for both in ([listed(1), listed(2)], [listed(2), listed(1)]):
-        look = make_cluster(Answers([both], answered)).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
+        look = make_cluster(Answers([both], answered)).observe_groups(LOG, Memory(), SOON)
         assert look.groups == {"g": listed(2)}
 
 
 def test_the_topics_of_a_share_group_are_those_that_its_members_subscribe_to(make_cluster: MakeCluster) -> None:
     share = ListedGroup("g", 2, "Stable", "share", "share")
 
-    look = make_cluster(Answers([[share]], answered)).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
+    look = make_cluster(Answers([[share]], answered)).observe_groups(LOG, Memory(), SOON)
 
     assert look.topics_of_groups == {"g": ("orders",)}
     assert look.descriptions["g"].protocol_type == "share"
@@ -97,7 +98,7 @@ def test_the_topics_of_a_share_group_are_those_that_its_members_subscribe_to(mak
 
 def test_an_ignored_group_is_not_looked_for(make_cluster: MakeCluster) -> None:
     answers = Answers([[]], answered)
-    look = make_cluster(answers, Filters(ignore_groups=("g",))).observe_groups(LOG, POSITIONS, BEFORE, 0, SOON)
+    look = make_cluster(answers, Filters(ignore_groups=("g",))).observe_groups(LOG, BEFORE, SOON)
     assert (look.groups, answers.asked) == ({}, [[1, 2]])
 
 
@@ -124,7 +125,7 @@ class Described:
 )
 def test_what_members_tell_becomes_topics(make_cluster: MakeCluster, described: Any, topics: tuple[str, ...]) -> None:
     answers = Answers([[listed(2, "Stable")]], lambda _: {"g": described})
-    look = make_cluster(answers).observe_groups(LOG, POSITIONS, Memory({"g": frozenset({"old"})}), 0, SOON)
+    look = make_cluster(answers).observe_groups(LOG, Memory({"g": frozenset({"old"})}), SOON)
     assert look.topics_of_groups == {"g": topics}
 
 
@@ -140,7 +141,7 @@ def test_a_streams_group_has_all_topics_of_its_topology_internal_ones_too(make_c
     described = SimpleNamespace(group_id="g", group_state="NotReady", topology=topology, members=[])
     group = ListedGroup("g", 2, "NotReady", "streams", "streams")
     answers = Answers([[group]], lambda groups: dict.fromkeys(groups, described))
-    look = make_cluster(answers).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
+    look = make_cluster(answers).observe_groups(LOG, Memory(), SOON)
     assert look.topics_of_groups == {"g": ("counted", "orders", "store")}
     assert look.descriptions["g"].state == "NotReady"
 
@@ -158,7 +159,7 @@ def test_without_the_log_a_share_group_s_members_are_told_with_what_they_have(ma
     answers = Answers([[ListedGroup("g", 2, "Stable", "share", "share")]], answered)
     answers.describe = lambda _, groups, __: dict.fromkeys(groups, described)  # type: ignore[method-assign]
     cluster = make_cluster(answers, reads_log=False)
-    look = cluster.observe_groups(HIDDEN, LogPositions((), ()), Memory(), 0, SOON)
+    look = cluster.observe_groups(HIDDEN, Memory(), SOON)
     owned = (("AAAAAAAAAAEAAAAAAAAAAg", (0, 1)),)
     told = SeenMember("m", 3, "c", "/10.0.0.1", None, "r1", ("a", "b"), None, owned, (), None)
     assert told_of(look) == SeenModern(3, 3, "simple", (told,))
@@ -207,7 +208,7 @@ def test_without_the_log_a_streams_group_is_told_with_its_topology_and_its_setti
     group = ListedGroup("g", 2, "Reconciling", "streams", "streams")
     answers = Answers([[group], [group]], lambda groups: dict.fromkeys(groups, described))
     cluster = make_cluster(answers, reads_log=False)
-    look = cluster.observe_groups(HIDDEN, LogPositions((), ()), Memory(), 0, SOON)
+    look = cluster.observe_groups(HIDDEN, Memory(), SOON)
     of_member = SeenTasks("p", 7, (("1", (2,)),), (), (("1", ()),), (), {"zone": "z"}, ("h", 80))
     told = SeenMember(
         *("m", 3, "c", "/10.0.0.1", "i", "r1", (), None, (("1", (0, 1)),), (("1", (0,)),), False), of_member
@@ -215,7 +216,7 @@ def test_without_the_log_a_streams_group_is_told_with_its_topology_and_its_setti
     subtopology, internal = ("1", ("orders",), (), ("counted",)), InternalTopics((("store", 0),), (4,), ("out",))
     topology = SeenTopology(7, True, (subtopology,), (internal,), {"num.standby.replicas": "1"})
     assert told_of(look) == SeenModern(9, 9, "", (told,), topology=topology)
-    cluster.observe_groups(HIDDEN, LogPositions((), ()), Memory(), 0, SOON)
+    cluster.observe_groups(HIDDEN, Memory(), SOON)
     assert answers.settings_asked == [["g"], ["g"]], "they may have changed with the next target"
 
 
@@ -223,7 +224,7 @@ def test_with_the_log_nobody_is_asked_for_the_settings_of_streams_groups(make_cl
     described = SimpleNamespace(group_id="g", group_state="Stable", topology=None, members=[])
     group = ListedGroup("g", 2, "Stable", "streams", "streams")
     answers = Answers([[group]], lambda groups: dict.fromkeys(groups, described))
-    make_cluster(answers).observe_groups(LOG, POSITIONS, Memory(), 0, SOON)
+    make_cluster(answers).observe_groups(LOG, Memory(), SOON)
     assert answers.settings_asked == []
 
 
@@ -250,7 +251,7 @@ def test_settings_that_a_broker_cannot_tell_for_a_while_stay_known(
     found = []
     for now, told in ((0.0, {"orders": kept}), (700.0, {}), (1_400.0, {"orders": Refused.FORBIDDEN})):
         clock[0], answers.told = now, told
-        found.append(cluster.observe_groups(LOG, POSITIONS, BEFORE, 0, SOON).topics["orders"].retention)
+        found.append(cluster.observe_groups(LOG, BEFORE, SOON).topics["orders"].retention)
     assert found == [kept, kept, None]
 
 
@@ -325,9 +326,8 @@ def test_a_coordinator_that_is_loading_still_abandons_the_round() -> None:
         Brokers("g7", COORDINATOR_LOADING).describe(DescribeGroupsRequest, NODES, SOON)
 
 
-def observe(cluster: KafkaCluster, log: OffsetsLogView = LOG, memory: Memory | None = None) -> Any:
-    positions = POSITIONS if log is LOG else LogPositions((), ())
-    return cluster.observe_groups(log, positions, memory or Memory({"g": frozenset({"old"})}), 0, SOON)
+def observe(cluster: KafkaCluster, log: LogState = LOG, memory: Memory | None = None) -> Any:
+    return cluster.observe_groups(log, memory or Memory({"g": frozenset({"old"})}), SOON)
 
 
 def failing(groups: Mapping[str, int]) -> Mapping[str, object]:

@@ -22,6 +22,7 @@ from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.kafka.followed import LONGEST_TAIL_MS, Committed, FollowedGroups, LogState, LogTail
 from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory
+from streaming.probe.kafka.requests import Metadata
 from streaming.records import CommitWindow, GroupInput, MembershipTombstone
 from tests.patience import until
 from tests.probe.kafka.build import topic
@@ -69,7 +70,7 @@ class Followed:
     def _observe(self, cluster: KafkaCluster) -> GroupsSeen:
         deadline = Deadline.after(30)
         log = cluster.offsets_log(deadline)
-        return cluster.observe_groups(log, cluster.log_positions(log, deadline), Memory(), 0, deadline)
+        return cluster.observe_groups(cluster.log_positions(log, 0, deadline), Memory(), deadline)
 
 
 @pytest.fixture
@@ -207,7 +208,7 @@ def window(partition: int, offset: int, *, deleted: bool = False) -> CommitWindo
 
 
 # "g".hashCode() is 103, that of "h" 104.
-STATE = LogState(("1", "2"), (10, 20), (10, 20), None, 1_000)
+STATE = LogState(Metadata(None, (1, 2), False, {}), (1, 2), (), (10, 20), (10, 20), 1_000)
 LISTED = {name: ListedGroup(name, 1, "Stable", "consumer", "classic") for name in ("g", "h")}
 STABLE = Description("Stable", "consumer", frozenset({"orders"}), complete=True)
 
@@ -244,8 +245,10 @@ def test_groups_whose_log_did_not_move_are_not_touched() -> None:
         pytest.param(STATE, (0,), {"g"}, id="a record cannot be read"),
         pytest.param(replace(STATE, end=(12, 20)), (), {"g"}, id="a transaction is open"),
         pytest.param(replace(STATE, stable=(9, 20)), (), {"g"}, id="the log was cut back"),
-        pytest.param(replace(STATE, leaders=("1", "3")), (), {"h"}, id="another leader"),
-        pytest.param(replace(STATE, stable=(10, 20, 0), end=(10, 20, 0)), (), set(), id="more partitions"),
+        pytest.param(replace(STATE, leaders=(1, 3)), (), {"h"}, id="another leader"),
+        pytest.param(
+            replace(STATE, leaders=(1, 2, 1), stable=(10, 20, 0), end=(10, 20, 0)), (), set(), id="more partitions"
+        ),
         pytest.param(replace(STATE, time=1_001 + LONGEST_TAIL_MS), (), set(), id="too long ago"),
     ],
 )

@@ -14,10 +14,9 @@ from streaming.probe.kafka.cluster_topics import AskedTopics
 from streaming.probe.kafka.holds import (
     HELD_ROUNDS,
     BlockedPartition,
-    BlockingProducer,
     advance_holds,
     reported_holds,
-    with_holders,
+    with_producers,
 )
 from streaming.probe.kafka.look import Description, GroupsSeen
 from streaming.probe.kafka.memory import Memory, memory_after, recall, topics_of_groups
@@ -239,19 +238,17 @@ def test_a_hold_is_what_two_rounds_show_of_a_partition(
 
 def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head: MakeHead) -> None:
     young, old = BlockedPartition(10, 900, 1), BlockedPartition(20, 300, HELD_ROUNDS + 1)
-    holds = with_holders((young, old, None), {1: BlockingProducer(4001, "payments-3")})
+    holds = with_producers((young, old, None), {1: 4001}, {4001: "payments-3"})
     [event] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
     assert (event.saw.held_since, event.saw.held_by_producer, event.saw.held_by) == (300, 4001, "payments-3")
     told = reported_holds(holds, (11, 25, 30), [1, 1, 2])
     assert told == (HeldPartition(1, 300, 20, 25, 2, 4001, "payments-3"),)
     # It is known from then on, also to a restarted probe.
-    assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == BlockedPartition(
-        20, 300, 5, BlockingProducer(4001, "payments-3")
-    )
+    assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == BlockedPartition(20, 300, 5, 4001, "payments-3")
     closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (11, 25, 30), {}, 0, 0, holds=told)
     assert recall(closed, []).holds == (
         BlockedPartition(10, 1_000, 1),
-        BlockedPartition(20, 300, 4, BlockingProducer(4001, "payments-3")),
+        BlockedPartition(20, 300, 4, 4001, "payments-3"),
         None,
     )
 
