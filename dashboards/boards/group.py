@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,7 +13,7 @@ from dashboards.boards.owners import lag_by_member, owners
 from dashboards.boards.rebalances import decided, strategies, timeline
 from dashboards.charts import Heard, held, measure_plot, moment_of, reaching
 from dashboards.format import Row
-from dashboards.page.board import TIMES, Board, View, by_group, key, name_of
+from dashboards.page.board import TIMES, Board, View, by_group, grouped, key, name_of
 from dashboards.spans import MINUTE, RANGES, Range
 from streaming.terminal import age
 
@@ -189,14 +189,16 @@ _SOURCE_TITLES: Final = {
     "has no generations and no leader, and how often offsets were committed is not known (docs/rocketmq.md)",
 }
 
-_EXTREMES: Final[Mapping[Callable[[Sequence[Any]], Any], Sequence[str]]] = {
-    min: ("members_min",),
-    max: (
-        "members_max", "imbalance_max", "drifted_count_max", "lost_records_max", "members_beyond_partitions_max",
-    ),
-    sum: ("generations_skipped", "members_beyond_partitions_seconds"),
-}  # fmt: skip
-"""How a column of the roll-ups is taken together over a span."""
+# Rows of group_hours.sql or group_days.sql to one of the whole span.
+EXTREMES: Final = """
+SELECT min(members_min) AS members_min, max(members_max) AS members_max,
+  sum(members_mean * members_known_seconds) / nullif(sum(members_known_seconds), 0) AS members_mean,
+  max(imbalance_max) AS imbalance_max, max(drifted_count_max) AS drifted_count_max,
+  max(lost_records_max) AS lost_records_max, max(members_beyond_partitions_max) AS members_beyond_partitions_max,
+  coalesce(sum(generations_skipped), 0)::BIGINT AS generations_skipped,
+  coalesce(sum(members_beyond_partitions_seconds), 0) AS members_beyond_partitions_seconds
+FROM found
+"""
 
 # The lag as a chart shows it: an axis to ten at least.
 _LEAST_TOP: Final = 10.0
@@ -242,7 +244,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "sources": _SOURCES,
         "source_titles": _SOURCE_TITLES,
         "states": states(group, span, values, history),
-        "extremes": _extremes(history),
+        "extremes": next(iter(grouped(history, EXTREMES)), None),
         "alerts": firing(view, group),
         "owners": owners(members, verdict, partitions, group["protocol_type"]),
         # A line for each of very many decisions would hide the lag.
@@ -255,21 +257,6 @@ def _fill(view: View) -> Mapping[str, Any]:
         "members": members,
         "lag_by_member": lag_by_member(partitions),
     }
-
-
-def _extremes(history: Sequence[Row]) -> Row | None:
-    """Extremes of a span, from its roll-ups, by their columns; None without them."""
-    if not history:
-        return None
-    found: dict[str, Any] = {}
-    for over, columns in _EXTREMES.items():
-        for column in columns:
-            known = [row[column] for row in history if row[column] is not None]
-            found[column] = over(known) if known or over is sum else None
-    seconds = sum(row["members_known_seconds"] or 0 for row in history)
-    mean = sum((row["members_mean"] or 0) * (row["members_known_seconds"] or 0) for row in history)
-    found["members_mean"] = mean / seconds if seconds else None
-    return found
 
 
 def _lag(view: View, group: Row, decisions: Sequence[Row], history: Sequence[Row]) -> dict[str, Any]:
