@@ -6,6 +6,7 @@ tables and columns that it reads are found by the parser, so a new panel is one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -46,7 +47,10 @@ def queries() -> dict[str, Query]:
 
 @cache
 def history_queries() -> dict[str, Query]:
-    """Queries over months and years, by name: they read tables of history, which nobody holds in memory."""
+    """Queries over months and years, by name: they read tables of history, which nobody holds in memory.
+
+    A query of `group_hourly`, `*_hours`, is one of `group_daily`, too: `*_days` has a day where it has an hour.
+    """
     return _read(FOLDER / "history")
 
 
@@ -58,6 +62,9 @@ def server_queries() -> dict[str, Query]:
 
 def _read(folder: Path) -> dict[str, Query]:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))}
+    for name in [name for name, sql in texts.items() if "FROM group_hourly" in sql]:
+        daily = texts[name].replace("group_hourly", "group_daily")
+        texts[name.replace("hours", "days")] = re.sub(r"\bhour\b", "event_date", daily)
     duckdb = [with_parameters(sql, "${}".format) for sql in texts.values()]
     return {
         name: Query(name, sql, own, read.parameters, read.tables, read.columns)

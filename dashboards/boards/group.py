@@ -14,7 +14,7 @@ from dashboards.boards.rebalances import decided, strategies, timeline
 from dashboards.charts import Heard, held, measure_plot, moment_of, reaching
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, grouped, key, name_of
-from dashboards.spans import MINUTE, RANGES, Range
+from dashboards.spans import DAY, HOUR, MINUTE, RANGES, Range
 from streaming.terminal import age
 
 _MEASURES: Final = {"state": "coordinator state", "verdict": "verdict", "lag_status": "lag status"}
@@ -216,12 +216,9 @@ def named_group(view: View) -> Row:
 def history_of(view: View, group: Row, span: Range) -> list[dict[str, Any]]:
     """The roll-ups of a group over a span, by hour or by day, each with its beginning as `time`."""
     hourly = span.length <= RANGES["30d"]
-    rows = view.rows(
-        "group_hours" if hourly else "group_days",
-        **name_of(group),
-        since=span.begin.replace(minute=0, second=0, microsecond=0),
-        until=span.end.replace(second=0, microsecond=0),
-    )
+    asked = span.whole(HOUR if hourly else DAY)
+    name = "group_hours" if hourly else "group_days"
+    rows = view.rows(name, **name_of(group), since=asked.begin, until=asked.end)
     return [{**row, "time": moment_of(row["hour" if hourly else "event_date"])} for row in rows]
 
 

@@ -1,6 +1,4 @@
--- How was one group, hour by hour? Lag, verdicts, rebalances and what they cost.
---
--- Hours without rounds have no row. For more than a month read group_days.
+-- How was one group, hour by hour? Lag, verdicts, rebalances and what they cost. Hours without rounds have no row.
 --
 -- Parameters:
 --   :cluster   STRING     the cluster
