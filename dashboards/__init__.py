@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dashboards.lake import PageLake, since
 from dashboards.page.address import segments
-from dashboards.page.markup import Asset, assets
+from dashboards.page.markup import STATIC
 from dashboards.query import server_queries
 from dashboards.site import RenderedPage, Site
 
-__all__ = ["Asset", "PageLake", "RenderedPage", "Site", "assets", "segments", "server_queries", "since"]
+__all__ = ["STATIC", "PageLake", "RenderedPage", "Site", "segments", "server_queries", "since"]

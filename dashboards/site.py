@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import logging
 import threading
@@ -48,13 +47,11 @@ class RenderedPage:
     Attributes:
         status: HTTP status.
         body: HTML.
-        packed: The same, compressed by gzip.
         tag: ETag of the body, with quotes.
     """
 
     status: int
     body: bytes
-    packed: bytes
     tag: str
 
 
@@ -216,5 +213,4 @@ class Site:
                 refresh_ms=self._refresh_ms,
             )
         body = text.encode("utf-8", "replace")
-        packed = gzip.compress(body, 4, mtime=0)
-        return RenderedPage(status, body, packed, f'"{hashlib.sha256(body).hexdigest()[:24]}"')
+        return RenderedPage(status, body, f'"{hashlib.sha256(body).hexdigest()[:24]}"')

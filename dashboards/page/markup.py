@@ -1,19 +1,16 @@
 """HTML out of templates, in which every value is escaped, and the page's style, script and libraries.
 
-Those have addresses that contain their digest, so browsers keep them for good. Ours are in `static/`; the libraries'
-are in `static/vendor/`, which is not in the repository: `conf/scripts.toml` has their versions and hashes, and set-up
-or the build of the wheel fetches them.
+Ours are in `static/`; the libraries' are in `static/vendor/`, which is not in the repository: `conf/scripts.toml` has
+their versions and hashes, and set-up or the build of the wheel fetches them. Without them the page works, but does not
+refresh itself and has no charts.
 """
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -123,59 +120,14 @@ def _environment() -> Environment:
     return made
 
 
-_STATIC: Final = Path(__file__).parent.parent / "static"
-
-_TYPES: Final = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
-
-_LIBRARIES: Final = ("htmx.min.js", "uPlot.iife.min.js", "uPlot.min.css")
-"""Files of others that the page loads. Without them it works, but does not refresh itself and has no charts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """One file.
-
-    Attributes:
-        name: Its address below `static/`: digest and name.
-        kind: Media type.
-        body: Its bytes.
-        packed: The same, compressed by gzip.
-    """
-
-    name: str
-    kind: str
-    body: bytes
-    packed: bytes
+STATIC: Final = Path(__file__).parent.parent / "static"
+"""Folder of the page's own style, scripts and libraries, whose files are at `static/`."""
 
 
 @cache
-def assets() -> dict[str, Asset]:
-    """Every file by its address below `static/`."""
-    return {found.name: found for found in _by_file().values()}
-
-
 def asset(file: str) -> str:
     """The address of a file below the root; "" for a library that was not fetched."""
-    found = _by_file().get(file)
-    if found:
-        return f"static/{found.name}"
+    if (STATIC / file).is_file():
+        return f"static/{file}"
+    _log.warning("%s is missing, so the page neither refreshes itself nor draws charts: run `make setup`.", file)
     return ""
-
-
-@cache
-def _by_file() -> dict[str, Asset]:
-    found = {}
-    for path in (*sorted(_STATIC.glob("*.*")), *(_STATIC / "vendor" / name for name in _LIBRARIES)):
-        if not path.is_file():
-            _log.warning(
-                "%s is missing, so the page neither refreshes itself nor draws charts: run `make setup`.", path.name
-            )
-            continue
-        body = path.read_bytes()
-        name = f"{hashlib.sha256(body).hexdigest()[:16]}/{path.name}"
-        found[path.name] = Asset(name, _TYPES[path.suffix], body, gzip.compress(body, 9))
-    return found

@@ -8,12 +8,12 @@ from http import HTTPStatus
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
-from dashboards import RenderedPage, Site, assets, segments
+from dashboards import STATIC, RenderedPage, Site, segments
 
 # A value that was wrong is quoted so far.
 _LONGEST = 200
@@ -39,19 +39,17 @@ def quoted(value: str) -> str:
     return ascii(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}...")
 
 
-# An address contains its file's digest, so what is there never changes.
-_FOR_GOOD: Final = "public, max-age=31536000, immutable"
-
 _NOTHING = "There is nothing here: / has what there is."
 
 
-def routes(site: Site) -> Sequence[Route]:
+def routes(site: Site) -> Sequence[BaseRoute]:
     """The routes of the page, apart from its boards: `page` answers those where no other route fits."""
 
     async def root(request: Request) -> Response:
         return await page(site, request)
 
-    return [Route("/", root), Route("/static/{digest}/{file}", _static)]
+    # Installers such as uv may put links in place of files.
+    return [Route("/", root), Mount("/static", StaticFiles(directory=STATIC, follow_symlink=True))]
 
 
 async def page(site: Site, request: Request) -> Response:
@@ -66,30 +64,10 @@ async def page(site: Site, request: Request) -> Response:
 
 
 def _sent(request: Request, answer: RenderedPage) -> Response:
-    headers = {"ETag": answer.tag, "Vary": "Accept-Encoding"}
+    headers = {"ETag": answer.tag}
     if answer.status == 200 and answer.tag in request.headers.get("if-none-match", ""):
         return Response(None, 304, headers)
-    return _packed(request.headers, answer.body, answer.packed, "text/html; charset=utf-8", headers, answer.status)
-
-
-async def _static(request: Request) -> Response:
-    found = assets().get(f"{request.path_params['digest']}/{request.path_params['file']}")
-    if found is None:
-        return problem(404, "There is no such file: it belongs to another release, so load the page again.")
-    headers = {"Cache-Control": _FOR_GOOD, "Vary": "Accept-Encoding"}
-    return _packed(request.headers, found.body, found.packed, found.kind, headers, 200)
-
-
-def _packed(given: Headers, body: bytes, packed: bytes, kind: str, headers: dict[str, str], status: int) -> Response:
-    if takes_gzip(given):
-        return Response(packed, status, {**headers, "Content-Encoding": "gzip"}, kind)
-    return Response(body, status, headers, kind)
-
-
-def takes_gzip(headers: Headers) -> bool:
-    """Whether a client asks for gzip; one that would rather have something else gets plain bytes."""
-    encodings = headers.get("accept-encoding", "").replace(" ", "")
-    return "gzip" in encodings and "gzip;q=0" not in encodings
+    return Response(answer.body, answer.status, headers, "text/html; charset=utf-8")
 
 
 def _path(request: Request) -> tuple[str, ...] | None:

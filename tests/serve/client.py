@@ -65,9 +65,13 @@ def ask(
         "client": (client, 1), "server": ("localhost", 80),
     }  # fmt: skip
     sent: list[Any] = []
+    request_is_read = asyncio.Event()
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": body, "more_body": False}
+        if not request_is_read.is_set():
+            request_is_read.set()
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await asyncio.Future()  # the client stays
 
     async def send(message: Any) -> None:
         sent.append(message)

@@ -249,3 +249,20 @@ def test_two_servers_of_one_lake_make_the_same_pages_as_in_a_rolling_update(
     for target in (*boards, "/api/v1/groups", "/api/v1/decisions"):
         one, two = (re.sub(r"\d+ s\b", "", answered(server, target).text) for server in (fleet, other))
         assert one == two, target
+
+
+def test_what_the_page_loads_is_kept_by_browsers_that_ask_whether_it_has_changed(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", [MadeGroup("g")]), path="kafka/evenkeel")
+    page = served.get("/kafka/evenkeel/groups/g").text
+    files = re.findall(r'(?:src|href)="\.\./(static/[^"]+)"', page)
+    assert {"static/page.css", "static/page.js", "static/icon.svg"} <= set(files)
+    for file in files:
+        for path in (f"/kafka/evenkeel/{file}", f"/{file}"):
+            found = served.get(path)
+            assert (found.status, found.headers["cache-control"]) == (200, "no-cache")
+            assert served.get(path, headers={"if-none-match": found.headers["etag"]}).status == 304
+    gone = served.get("/static/of_another_release.js")
+    assert (gone.status, gone.json()["status"]) == (404, 404)
+    assert served.get("/static/../page/markup.py").status == 404
