@@ -31,16 +31,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+from streaming.exceptions import SetupError
+from streaming.lifecycle import exit_code
 from streaming.places import cache_folder as cache
 from streaming.places import shipped
 
 OLDEST_RELEASE = 17
-"""Spark 4.x and Kafka 4.x are compiled for Java 17; an older JVM refuses their classes."""
-
-NEWEST_NAMED_RELEASE = 25
-"""Spark 4.2's documentation names Java 17, 21 and 25 (SPARK-51167). A newer one is let through, since it may well work
-and a refusal would be a guess; `java_release` lets the caller mention it."""
+"""Spark 4.x and Kafka 4.x are compiled for Java 17; an older JVM refuses their classes. Spark 4.2 names 17, 21, 25; a
+newer one may work."""
 
 _VERSION_TIMEOUT_S = 60
 """`java -version` takes 0.1 s; a minute allows for a busy machine or a cold disk."""
@@ -263,27 +261,19 @@ def _is_right(path: Path, jar: Jar) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line of this module; returns the exit code."""
+
+    def download() -> None:
+        find_java()
+        count = fetch(chosen.sets)
+        sys.stdout.write(f"{count} jars downloaded to {cache_folder()}.\n" if count else "All jars are there.\n")
+
     parser = argparse.ArgumentParser(
         prog="python -m streaming.jars", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("command", choices=["fetch"], help="download what is missing")
     parser.add_argument("sets", nargs="*", metavar="SET", help="of these sets; default: of all")
     chosen = parser.parse_args(arguments)
-    try:
-        release = java_release(find_java())
-        if release > NEWEST_NAMED_RELEASE:
-            sys.stderr.write(
-                f"Java {release} is newer than the releases that Spark 4.2 names ({NEWEST_NAMED_RELEASE}); "
-                "if Spark fails to start, use that one.\n"
-            )
-        count = fetch(chosen.sets)
-        sys.stdout.write(f"{count} jars downloaded to {cache_folder()}.\n" if count else "All jars are there.\n")
-    except SetupError as error:
-        sys.stderr.write(f"{error}\n")
-        return SETUP_EXIT_CODE
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return exit_code(download)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ ROOMS = {
     "streaming.objects": room("obstore", "streaming.exceptions streaming.stores"),
     "streaming.places": room(),
     "streaming.times": room("msgspec"),
-    "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.places"),
+    "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.lifecycle streaming.places"),
     "streaming.logins": room("kafka", "streaming.exceptions"),
     "streaming.config": room(
         "pydantic pydantic_settings yaml",
