@@ -5,7 +5,6 @@ It runs in the thread that waits for the query's end, a piece at a time on one c
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from collections.abc import Callable
 from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
-from streaming.maintain import NotMaintainedError, line_of, maintainer_of
+from streaming.maintain import MaintenanceError, line_of, maintainer_of
 from streaming.process import MAINTAINER, only_one
 
 _LOG = room_log(__name__)
@@ -40,8 +39,7 @@ class JobMaintenance:
         """
         self._settings = settings
         self._clock = clock
-        self._reported_at: dict[str, float] = {}
-        self._maintainer = maintainer_of(settings, report=self._report) if settings.maintenance.in_job else None
+        self._maintainer = maintainer_of(settings) if settings.maintenance.in_job else None
         self._not_before = clock()
 
     def work(self, stop: threading.Event) -> None:
@@ -56,26 +54,20 @@ class JobMaintenance:
         try:
             with only_one(MAINTAINER, self._settings.lake, None, wait=False) as check:
                 for piece in self._maintainer.work(lambda: not stop.is_set()):
+                    if piece.failure:
+                        _warn(piece.failure)
                     # The daily upkeep of tables without files to delete is no news.
-                    _LOG.log(
-                        logging.INFO if piece.files or piece.rows else logging.DEBUG, "maintenance: %s", line_of(piece)
-                    )
+                    elif piece.files or piece.rows:
+                        _LOG.info("maintenance: %s", line_of(piece))
                     check()
         except SetupError as held:
             _LOG.info("no maintenance by this job for %d minutes: %s", _NOTHING_S / 60, held)
-        except NotMaintainedError:
+        except MaintenanceError:
             pause = _FAILED_S
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the job
             _warn(str(error) if isinstance(error, EvenkeelError) else f"{type(error).__name__}: {error}")
             pause = _FAILED_S
         self._not_before = self._clock() + pause
-
-    def _report(self, table: str, reason: str) -> None:
-        """Log that a table could not be maintained, once an hour for each."""
-        now = self._clock()
-        if table not in self._reported_at or now - self._reported_at[table] >= _FAILED_S:
-            self._reported_at[table] = now
-            _warn(reason)
 
 
 def _warn(reason: str) -> None:

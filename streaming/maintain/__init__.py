@@ -6,7 +6,7 @@ is found, computed and committed when it is due.
 
 from __future__ import annotations
 
-from streaming.maintain.engines import Done, MaintenanceError, NotMaintainedError
+from streaming.maintain.engines import Done, MaintenanceError
 from streaming.maintain.maintainer import Maintainer, maintainer_of
 from streaming.maintain.run import forget, line_of, maintain, repair
 
@@ -14,7 +14,6 @@ __all__ = [
     "Done",
     "Maintainer",
     "MaintenanceError",
-    "NotMaintainedError",
     "forget",
     "line_of",
     "maintain",

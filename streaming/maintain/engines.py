@@ -42,10 +42,6 @@ class MaintenanceError(EvenkeelError):
     """A piece of maintenance could not be done; the table is as it was."""
 
 
-class NotMaintainedError(MaintenanceError):
-    """Some tables could not be maintained, and all others are. Each failure was reported when it happened."""
-
-
 @contextmanager
 def one_sentence(uri: str) -> Iterator[None]:
     """Turn what delta-rs, Arrow and DuckDB raise into one sentence."""
@@ -59,10 +55,10 @@ def one_sentence(uri: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One piece of work that was done: at most one commit.
+    """One piece of work that was done, at most one commit, or that failed.
 
     Attributes:
-        table: Name of the table.
+        table: Name of the table; where computing failed, "history" or "advice".
         what: compaction, retention, history, advice or upkeep (vacuum, checkpoint, cleaning of the log).
         day: Its day; with retention the first one that is kept; None for upkeep.
         hour: Its hour, where it is one of history.
@@ -70,6 +66,7 @@ class Done:
         rows: Rows written or deleted.
         size: Bytes of files deleted by vacuum.
         seconds: How long it took.
+        failure: Why it failed, in one sentence; empty for what was done.
     """
 
     table: str
@@ -80,6 +77,7 @@ class Done:
     rows: int = 0
     size: int = 0
     seconds: float = 0.0
+    failure: str = ""
 
 
 def today_of(now: int, newest: date | None) -> date:

@@ -22,7 +22,7 @@ from streaming.maintain.engines import (
     DeltaRs,
     Done,
     Engine,
-    NotMaintainedError,
+    MaintenanceError,
     days_to_join,
     expired,
     one_sentence,
@@ -48,8 +48,6 @@ _LEAST_DAYS = 3
 # A shorter heartbeat of now may have been a longer one when the rows were written; the default is 10 minutes.
 _LEAST_HEARTBEAT_MS = 600_000
 
-_Report = Callable[[str, str], None]
-
 
 def _always() -> bool:
     return True
@@ -65,7 +63,6 @@ class Maintainer:
         carry_ms: int = 1_260_000,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         engine: Engine | None = None,
-        report: _Report = lambda _table, _reason: None,
     ) -> None:
         """Prepare; nothing is read yet.
 
@@ -76,13 +73,11 @@ class Maintainer:
                 heartbeats and a minute.
             now: The clock, ms since the epoch.
             engine: Compacts and vacuums; None does so by delta-rs.
-            report: Called at each failure with the table ("history" and "advice" for what is computed) and the reason.
         """
         self._lake = lake.rstrip("/")
         self._keep = {table.name: table.keep_days for table in ALL_TABLES} | dict(keep_days or {})
         self._now = now
         self._engine = engine or DeltaRs()
-        self._report = report
         self._open: dict[str, OpenedTable] = {}
         self._seen: set[str] = set()
         self._joined: dict[tuple[str, date | None], float] = {}
@@ -93,13 +88,15 @@ class Maintainer:
     def work(self, may_go_on: Callable[[], bool] = _always) -> Iterator[Done]:
         """Do pieces of work, and yield each when it is done, until nothing is left or the caller stops.
 
+        Of a table that fails the first failure is yielded.
+
         Args:
             may_go_on: Asked before each piece; a piece that is due waits for the next call when it says no.
 
         Raises:
-            NotMaintainedError: A table could not be maintained, or several; all others are.
+            MaintenanceError: A table could not be maintained, or several; all others are.
         """
-        failed: dict[str, str] = {}
+        failed: list[str] = []
         for name, pieces in self._all_pieces():
             if not may_go_on():
                 return
@@ -119,15 +116,12 @@ class Maintainer:
                     # A table may have been deleted, and created anew, since it was opened: only the second failure
                     # counts. Then the other tables come first, which a broken one must not keep from being maintained.
                     self._open.clear()
-                    if is_last:
-                        failed[name] = str(error)
-                        self._report(name, str(error))
+                    if is_last and name not in failed:
+                        failed.append(name)
+                        yield Done(name, "failure", failure=str(error))
         if failed:
-            reason, *_ = failed.values()
-            _, *others = failed
-            also = f" Not maintained either: {', '.join(others)}." if others else ""
-            message = f"{reason}{also}"
-            raise NotMaintainedError(message)
+            message = f"Not maintained: {', '.join(failed)}."
+            raise MaintenanceError(message)
 
     def _all_pieces(self) -> Iterator[tuple[str, Callable[[], Iterator[Done]]]]:
         # Compaction leaves history fewer files to read, and history lets go of what retention waits for.
@@ -204,9 +198,7 @@ class Maintainer:
             yield from computes.work(self._today)
 
 
-def maintainer_of(
-    settings: Settings, *, engine: Engine | None = None, report: _Report = lambda _table, _reason: None
-) -> Maintainer:
+def maintainer_of(settings: Settings, engine: Engine | None = None) -> Maintainer:
     """A maintainer with the user's settings; arguments as of `Maintainer`.
 
     Raises:
@@ -226,4 +218,4 @@ def maintainer_of(
             )
             raise SetupError(message)
     carry_ms = 2 * max(settings.job.heartbeat_ms, _LEAST_HEARTBEAT_MS) + 60_000
-    return Maintainer(settings.lake, settings.maintenance.keep_days, carry_ms, engine=engine, report=report)
+    return Maintainer(settings.lake, settings.maintenance.keep_days, carry_ms, engine=engine)

@@ -44,21 +44,18 @@ def maintain(settings: Settings, console: Console, *, with_spark: bool = False, 
 
     Raises:
         SetupError: There is no lake, a setting names no table, another maintainer is at work, or Spark cannot start.
-        NotMaintainedError: A table could not be maintained, or several; all others are. Each was reported.
+        MaintenanceError: A table could not be maintained, or several; all others are. Each was said.
     """
     lake = settings.lake
     if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):
         message = f"There are no tables in {lake}: name the lake with --lake, or in the setting `lake`."
         raise SetupError(message)
 
-    def report(table: str, reason: str) -> None:
-        say(console, f"{table:<18} not maintained: {reason}")
-
     with (
         only_one(MAINTAINER, lake, None) as check,
         delta_spark(master, lake) if with_spark else nullcontext() as engine,
     ):
-        for piece in maintainer_of(settings, engine=engine, report=report).work():
+        for piece in maintainer_of(settings, engine).work():
             check()
             say(console, line_of(piece))
         say(console, "Nothing else is due.")
@@ -66,6 +63,8 @@ def maintain(settings: Settings, console: Console, *, with_spark: bool = False, 
 
 def line_of(done: Done) -> str:
     """One piece of work as a line for people."""
+    if done.failure:
+        return f"{done.table:<18} not maintained: {done.failure}"
     match done.what:
         case "compaction":
             text = f"{counted(done.files, 'file')} of {done.day or 'rows without a day'} joined"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from streaming.history import DEFINITION
-from streaming.maintain import Maintainer, NotMaintainedError
+from streaming.maintain import Done, Maintainer, MaintenanceError
 from streaming.maintain import maintainer as module
 from streaming.maintain.engines import DeltaRs, DeltaSpark, Engine, delta_spark
 from streaming.tables import (
@@ -242,11 +242,12 @@ def test_a_broken_table_does_not_keep_the_others_from_being_maintained_and_is_to
     for name in ("lag", "what_if"):
         for file in Path(lake.path(name)).rglob("*.parquet"):
             file.unlink()
-    told: list[str] = []
-    maintainer = Maintainer(lake.root, now=lambda: NOW, report=lambda table, _: told.append(table))
-    with pytest.raises(NotMaintainedError, match=r"could not be maintained.*Not maintained either: lag"):
-        list(maintainer.work())
-    assert told[:2] == ["what_if", "lag"]
+    told: list[Done] = []
+    with pytest.raises(MaintenanceError, match=r"^Not maintained: what_if, lag"):
+        told.extend(Maintainer(lake.root, now=lambda: NOW).work())
+    failed = [done for done in told if done.failure]
+    assert [done.table for done in failed][:2] == ["what_if", "lag"]
+    assert "could not be maintained" in failed[0].failure
     assert files_of(lake)["members"] == 1
 
 
