@@ -138,7 +138,8 @@ def test_what_members_keep_of_a_topic_that_was_made_again_far_smaller_is_unverif
         make_observation(605, make_topic("x", 3), make_topic("y", 3)),
     )
     row = verdict_of(life)
-    assert (row.verdict, row.reason) == ("unverified", "a member claims a partition that its topic does not have")
+    assert row.verdict == "unverified"
+    assert str(row.reason).startswith("it assigns partition 999 of topic 'x', of which rounds have seen 3 partitions")
 
 
 T100 = tuple(f"t{number:02d}" for number in range(100))
