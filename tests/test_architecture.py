@@ -130,7 +130,7 @@ ROOMS = {
     ),
     "streaming.backtest": room(
         "rich",
-        "streaming.alerts streaming.config streaming.exceptions streaming.terminal streaming.times",
+        "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
         "jinja2 markupsafe pyarrow",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.backtest.run import Occurrence, Replay, print_backtest, replay
+from streaming.backtest.run import Replay, print_backtest, replay
 
-__all__ = ["Occurrence", "Replay", "print_backtest", "replay"]
+__all__ = ["Replay", "print_backtest", "replay"]

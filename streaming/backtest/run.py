@@ -6,37 +6,24 @@ that ran all the time, transition by transition.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from streaming.alerts import FIRING, Conditions, Feed, FiringState, Rule, Transition, load_rules, step
+from streaming.alerts import Conditions, Feed, FiringState, Rule, Transition, load_rules, step
 from streaming.config import Settings, rules_file, span_ms
 from streaming.exceptions import SetupError
+from streaming.tables import computed, named_to_arrow, table_named
 from streaming.terminal import counted, printable, say, visible
 from streaming.times import utc
 
 # Rounds that are judged together: more cost memory (a thousand groups that are behind have a million rows), fewer cost
 # reads of a day's files.
 _CHUNK_ROUNDS = 1_000
-
-
-@dataclass(slots=True)
-class Occurrence:
-    """One time that a rule fired.
-
-    Attributes:
-        fired: How it began to fire.
-        ended: How it ended; None while it fires.
-    """
-
-    fired: Transition
-    ended: Transition | None = None
 
 
 @dataclass(slots=True)
@@ -47,7 +34,6 @@ class Replay:
         rules: The rules that were replayed.
         left_out: Rules that cannot be: they are judged by the alerter's clock, or over events that belong to no round.
         transitions: Every transition, in order.
-        occurrences: Every time that a rule fired, in order.
         first: Time of the first round, ms; None without any.
         last: Time of the newest one.
         rounds: How many.
@@ -56,7 +42,6 @@ class Replay:
     rules: tuple[Rule, ...]
     left_out: tuple[Rule, ...]
     transitions: list[Transition] = field(default_factory=list)
-    occurrences: list[Occurrence] = field(default_factory=list)
     first: int | None = None
     last: int | None = None
     rounds: int = 0
@@ -87,25 +72,39 @@ def replay(
     done = Replay(kept, tuple(rule for rule in rules if rule not in kept))
     conditions = Conditions(kept)
     state = FiringState(cluster, {rule.name: rule for rule in kept})
-    open_ones: dict[str, Occurrence] = {}
     for chunk in Feed(lake, cluster, conditions.columns(), heartbeat_ms).begin(None, since_ms, chunk_rounds):
         done.first = done.first or chunk.rounds[0].time
         done.last, done.rounds = chunk.rounds[-1].time, done.rounds + len(chunk.rounds)
         for observed in conditions.rounds(chunk, state.active):
             state, found = step(state, observed)
             done.transitions += found
-    for transition in done.transitions:
-        alert_id = transition.alert_id
-        if transition.state == FIRING:
-            open_ones[alert_id] = Occurrence(transition)
-            done.occurrences.append(open_ones[alert_id])
-        elif alert_id in open_ones:
-            open_ones.pop(alert_id).ended = transition
     return done
 
 
-# Groups that are named in a line of the terminal.
-_MOST_NAMED = 3
+# What each rule did: every alert that fired, with ms from there to its end, or to the newest round.
+_FIGURES = """
+WITH occurrences AS (
+  SELECT rule, alert_id, coalesce(group_id, 'the cluster') AS who,
+    epoch_ms(min(round_time) FILTER (state = 'firing')) AS began,
+    epoch_ms(max(round_time) FILTER (state IN ('resolved', 'gone'))) AS ended
+  FROM found GROUP BY ALL HAVING began IS NOT NULL
+),
+by_group AS (SELECT rule, who, count(*) AS times FROM occurrences GROUP BY ALL),
+often AS (
+  SELECT rule, list({'who': who, 'times': times} ORDER BY times DESC, who)[:3] AS often FROM by_group GROUP BY ALL
+)
+SELECT rule, count(*) AS fired, count(DISTINCT who) AS groups, count(*) FILTER (ended IS NULL) AS still,
+  median(coalesce(ended, $last) - began) AS median, max(coalesce(ended, $last) - began) AS longest,
+  sum(coalesce(ended, $last) - began)::BIGINT AS total, any_value(often) AS often
+FROM occurrences JOIN often USING (rule) GROUP BY ALL
+"""
+
+_NOTHING: Mapping[str, Any] = {
+    **dict.fromkeys(("fired", "groups", "still"), 0),
+    **dict.fromkeys(("median", "longest", "total")),
+    "often": (),
+}
+"""The figures of a rule that never fired."""
 
 
 def print_backtest(settings: Settings, console: Console, rules: Path | None, since: str) -> None:
@@ -160,10 +159,10 @@ def _show(done: Mapping[str, Replay], console: Console, files: Mapping[str, Path
     for column in ("groups", "still", "median", "longest", "in all"):
         table.add_column(column, justify="right")
     table.add_column("most often for")
-    names = list(dict.fromkeys(rule.name for one in done.values() for rule in one.rules))
-    for name in names:
-        of_rule = {which: _occurrences_of(one, name) for which, one in done.items()}
-        table.add_row(*_cells(name, of_rule, done))
+    figures = [_figures(one) for one in done.values()]
+    rules = [rule for one in done.values() for rule in one.rules]
+    for name in dict.fromkeys(rule.name for rule in rules):
+        table.add_row(*_cells(next(rule for rule in rules if rule.name == name), figures))
     console.print(table)
     for which, one in done.items():
         if one.left_out:
@@ -175,45 +174,29 @@ def _show(done: Mapping[str, Replay], console: Console, files: Mapping[str, Path
             )
 
 
-def _occurrences_of(done: Replay, name: str) -> list[Occurrence]:
-    return [one for one in done.occurrences if one.fired.rule == name]
+def _figures(done: Replay) -> dict[str, Mapping[str, Any]]:
+    """What each of its rules did."""
+    transitions = named_to_arrow(table_named("alerts"), [one.row() for one in done.transitions])
+    fired = computed({"found": transitions}, _FIGURES, {"last": done.last}).to_pylist()
+    return {**{rule.name: _NOTHING for rule in done.rules}, **{row["rule"]: row for row in fired}}
 
 
-def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping[str, Replay]) -> list[str]:
-    shown = next(iter(of_rule.values()))
-    last = next(iter(done.values())).last or 0
-    rule = next(rule for one in done.values() for rule in one.rules if rule.name == name)
-    fired = [
-        f"{len(found):,}" if any(known.name == name for known in done[which].rules) else "-"
-        for which, found in of_rule.items()
-    ]
-    lengths = [_time(one.ended, last) - _time(one.fired, last) for one in shown]
-    counts = Counter(one.fired.group_id or "the cluster" for one in shown)
-    often = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_NAMED]
-    return [
-        name,
-        rule.severity,
-        *fired,
-        f"{len(counts):,}",
-        f"{sum(one.ended is None for one in shown):,}",
-        _length(median(lengths)) if lengths else "-",
-        _length(max(lengths)) if lengths else "-",
-        _length(sum(lengths)) if lengths else "-",
-        printable(", ".join(f"{visible(who)} ({times:,})" for who, times in often)),
-    ]
-
-
-def _time(transition: Transition | None, otherwise: int) -> int:
-    if transition is None or transition.round_time is None:
-        return otherwise
-    return transition.round_time
+def _cells(rule: Rule, figures: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[str]:
+    shown = figures[0].get(rule.name, _NOTHING)
+    fired = [f"{of[rule.name]['fired']:,}" if rule.name in of else "-" for of in figures]
+    lengths = [_length(shown[column]) for column in ("median", "longest", "total")]
+    often = ", ".join(f"{visible(one['who'])} ({one['times']:,})" for one in shown["often"])
+    counts = [f"{shown[column]:,}" for column in ("groups", "still")]
+    return [rule.name, rule.severity, *fired, *counts, *lengths, printable(often)]
 
 
 def _moment(ms: int) -> str:
     return f"{utc(ms):%Y-%m-%d %H:%M}"
 
 
-def _length(ms: float) -> str:
+def _length(ms: float | None) -> str:
+    if ms is None:
+        return "-"
     seconds = ms / 1000
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
