@@ -28,15 +28,9 @@ import msgspec
 
 from streaming.lifecycle import room_log
 from streaming.offsets_log import LogRecord
-from streaming.probe.deadline import Deadline, RoundAbandonedError
-from streaming.probe.kafka.answers import leaders_of
+from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.look import EMPTY, ListedGroup
-from streaming.probe.kafka.requests import (
-    OffsetKind,
-    Refused,
-    Requests,
-    TopicMetadata,
-)
+from streaming.probe.kafka.requests import OffsetKind, Requests
 from streaming.probe.kafka.topic_tail import TopicTail
 from streaming.record_batches import RangeReader
 from streaming.records import CONNECT, TASKS_UNKNOWN, Connector, SeenConnectors
@@ -153,11 +147,19 @@ class ConfigTail(TopicTail):
         broken: Why a part of it cannot be decoded; None where all can.
     """
 
+    ENDS_AT = OffsetKind.STABLE  # workers read no open transaction
+
     def __init__(self, topic: str, connect: Callable[[], RangeReader]) -> None:
         """Read through a reader that is opened when there is something to read."""
         super().__init__(topic, connect)
         self.configs = ConnectConfigs()
         self.broken: str | None = None
+
+    def read_to(self, ends: Mapping[int, int], topic_id: str | None, deadline: Deadline) -> str | None:
+        """As in every tail."""
+        if len(ends) != 1:
+            return f"it has {len(ends)} partitions, and Connect's has one"
+        return super().read_to(ends, topic_id, deadline) or self.broken
 
     def _forget(self) -> None:
         self.configs, self.broken = ConnectConfigs(), None
@@ -184,24 +186,13 @@ class ConnectGroups:
         Raises:
             StopRequestedError: The probe is to stop.
         """
-        tails = {
-            group.group: self._tails[group.group]
-            for group in listed
-            if group.group in self._tails and group.protocol_type == CONNECT and group.state != EMPTY
-        }
-        tails = {group: tail for group, tail in tails.items() if not tail.is_refused}
-        if not tails:
-            return {}
         brief = deadline.at_most(_ASK_S)
-        try:
-            topics = self._requests.metadata(sorted({tail.topic for tail in tails.values()}), brief).topics
-            ends = self._requests.offsets(OffsetKind.STABLE, leaders_of(topics), brief)
-        except RoundAbandonedError as error:
-            _LOG.info("Could not ask for the ends of configuration topics of Connect: %s.", error)
-            return {}
         found = {}
-        for group, tail in tails.items():
-            why = _follow(tail, topics.get(tail.topic), ends.get((tail.topic, 0)), deadline)
+        for one in listed:
+            group, tail = one.group, self._tails.get(one.group)
+            if tail is None or tail.is_refused or one.protocol_type != CONNECT or one.state == EMPTY:
+                continue
+            why = tail.follow(self._requests, brief, deadline)
             if why is None:
                 found[group] = SeenConnectors(tail.topic, tail.configs.connectors)
                 self._failed.pop(group, None)
@@ -216,20 +207,3 @@ class ConnectGroups:
                     why,
                 )
         return found
-
-
-def _follow(tail: ConfigTail, topic: TopicMetadata | Refused | None, end: int | None, deadline: Deadline) -> str | None:
-    """Read a topic to its end; None, or why that did not go."""
-    if topic is Refused.FORBIDDEN:
-        tail.is_refused = True
-        return "the right Describe on it is missing"
-    if not isinstance(topic, TopicMetadata):
-        return "there is no such topic"
-    if len(topic.leaders) != 1:
-        return f"it has {len(topic.leaders)} partitions, and Connect's has one"
-    if end is None:
-        return "its leader does not tell its end"
-    why = tail.read_to({0: end}, topic.topic_id, deadline)
-    if tail.is_refused:
-        return "the right Read on it is missing"
-    return why or tail.broken

@@ -18,16 +18,13 @@ from typing import Final
 from streaming.lifecycle import room_log
 from streaming.offsets_log import LogRecord, UnknownKey, UnknownVersion, UnreadableRecords, Windows, unknown_type
 from streaming.probe.deadline import Deadline, RoundAbandonedError
-from streaming.probe.kafka.answers import leaders_of
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.requests import (
     UNTOLD,
     OffsetKind,
-    Refused,
     Requests,
     ShareOffset,
     ShareSettings,
-    TopicMetadata,
 )
 from streaming.probe.kafka.topic_tail import TopicTail
 from streaming.record_batches import RangeReader
@@ -70,30 +67,23 @@ class StateTail(TopicTail):
 
     Attributes:
         states: What it tells.
+        before: How far the last closed round has read each partition; empty where none has.
     """
+
+    ENDS_AT = OffsetKind.END
 
     def __init__(self, connect: Callable[[], RangeReader]) -> None:
         """Read through a reader that is opened when there is something to read."""
         super().__init__(TOPIC, connect)
         self.states = ShareStates()
+        self.before: tuple[int, ...] = ()
         self._counted_from: dict[int, int] = {}
         self._unreadable: dict[int, UnreadableRecords] = {}
 
-    def follow(
-        self, ends: Mapping[int, int], topic_id: str | None, before: tuple[int, ...], deadline: Deadline
-    ) -> bool:
-        """Read up to these ends, as `read_to`; whether everything was read.
-
-        `before` is how far the last closed round has read; empty where none has.
-        """
-        for partition, end in ends.items():
-            if partition not in self._counted_from:
-                self._counted_from[partition] = before[partition] if partition < len(before) else end
-        why = self.read_to(ends, topic_id, deadline)
-        if why is not None:
-            said = _NO_RIGHT if self.is_refused else f"{TOPIC} could not be followed, so coordinators are asked: {why}"
-            _LOG.info("%s", said)
-        return why is None
+    def read_to(self, ends: Mapping[int, int], topic_id: str | None, deadline: Deadline) -> str | None:
+        """As in every tail; records count from where the last closed round has read."""
+        self._counted_from = {**ends, **dict(enumerate(self.before)), **self._counted_from}
+        return super().read_to(ends, topic_id, deadline)
 
     @property
     def unreadable(self) -> tuple[Undecoded, ...]:
@@ -160,6 +150,7 @@ class ShareGroups:
         self._names: dict[str, str] = {}
         self._asked: dict[str, frozenset[str]] = {}
         self._since = -1
+        self._trouble: str | None = None
 
     def observe(
         self,
@@ -209,24 +200,18 @@ class ShareGroups:
 
     def _follow(self, before: tuple[int, ...], deadline: Deadline) -> tuple[int, ...]:
         """Read the topic to its end; how far, or () where it cannot be read."""
-        if self._tail is None or self._tail.is_refused:
+        tail = self._tail
+        if tail is None or tail.is_refused:
             return ()
-        try:
-            topic = self._requests.metadata([TOPIC], deadline).topics.get(TOPIC)
-            if topic is Refused.FORBIDDEN:
-                self._tail.is_refused = True
-                _LOG.info("%s", _NO_RIGHT)
-            if not isinstance(topic, TopicMetadata):
-                return ()
-            ends = self._requests.offsets(OffsetKind.END, leaders_of({TOPIC: topic}), deadline)
-        except RoundAbandonedError as error:
-            _LOG.info("Could not ask for the end of %s: %s.", TOPIC, error)
+        tail.before = before
+        why = tail.follow(self._requests, deadline.at_most(_ASK_S), deadline)
+        if why is not None and why != self._trouble:
+            said = _NO_RIGHT if tail.is_refused else f"{TOPIC} could not be followed, so coordinators are asked: {why}"
+            _LOG.info("%s", said)
+        self._trouble = why
+        if why is not None:
             return ()
-        if len(ends) < len(topic.leaders):
-            return ()
-        if not self._tail.follow({number: end for (_, number), end in ends.items()}, topic.topic_id, before, deadline):
-            return ()
-        return tuple([ends[TOPIC, number] for number in range(len(topic.leaders))])
+        return tuple([tail.positions[number] for number in sorted(tail.positions)])
 
     def _knows_names(self, states: ShareStates, group: str) -> bool:
         ids = frozenset(topic_id for topic_id, _ in states.of(group))

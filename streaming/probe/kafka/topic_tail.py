@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from kafka.errors import AuthorizationError, CorruptRecordError, KafkaError
 
 from streaming.offsets_log import LogRecord
-from streaming.probe.deadline import Deadline
+from streaming.probe.deadline import Deadline, RoundAbandonedError
+from streaming.probe.kafka.answers import leaders_of
+from streaming.probe.kafka.requests import OffsetKind, Refused, Requests, TopicMetadata
 from streaming.record_batches import (
     FetchedBatch,
     Gone,
@@ -26,10 +29,13 @@ class TopicTail(ABC):
     Not for several threads.
 
     Attributes:
+        ENDS_AT: The end up to which it is read.
         topic: Its name.
         positions: How far each partition was read.
-        is_refused: The right to read the topic is missing: this process does not try again.
+        is_refused: A right to the topic is missing: this process does not try again.
     """
+
+    ENDS_AT: ClassVar[OffsetKind]
 
     def __init__(self, topic: str, connect: Callable[[], RangeReader]) -> None:
         """Read through a reader that is opened when there is something to read."""
@@ -44,6 +50,34 @@ class TopicTail(ABC):
         """Close the reader."""
         if self._reader is not None:
             self._reader.close()
+
+    def follow(self, requests: Requests, brief: Deadline, deadline: Deadline) -> str | None:
+        """Read up to the present end.
+
+        Args:
+            requests: By which the topic and its end are asked for.
+            brief: For these answers.
+            deadline: Goes on with what is read.
+
+        Returns:
+            None if everything was read, else why it was not.
+
+        Raises:
+            RoundAbandonedError, StopRequestedError: As `Deadline.remaining`.
+        """
+        try:
+            topic = requests.metadata([self.topic], brief).topics.get(self.topic)
+            if topic is Refused.FORBIDDEN:
+                self.is_refused = True
+                return "the right Describe on it is missing"
+            if not isinstance(topic, TopicMetadata):
+                return "there is no such topic"
+            ends = requests.offsets(self.ENDS_AT, leaders_of({self.topic: topic}), brief)
+        except RoundAbandonedError as error:
+            return str(error)
+        if len(ends) < len(topic.leaders):
+            return "its leader does not tell its end"
+        return self.read_to({number: end for (_, number), end in ends.items()}, topic.topic_id, deadline)
 
     def read_to(self, ends: Mapping[int, int], topic_id: str | None, deadline: Deadline) -> str | None:
         """Read up to these ends.
@@ -68,6 +102,7 @@ class TopicTail(ABC):
         ranges = [OffsetRange(self.topic, p, self.positions.get(p, 0), end) for p, end in ends.items()]
         ranges = [wanted for wanted in ranges if wanted.start < wanted.end]
         if not ranges:
+            self.positions |= ends
             return None
         deadline.begin()
         try:
@@ -81,7 +116,7 @@ class TopicTail(ABC):
                     return item.reason  # the next round sees a lower end
         except (UnreadableTopicError, KafkaError) as error:
             self.is_refused = isinstance(error.__cause__, AuthorizationError)
-            return str(error)
+            return "the right Read on it is missing" if self.is_refused else str(error)
         self.positions |= ends
         return None
 

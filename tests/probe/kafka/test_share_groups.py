@@ -118,6 +118,17 @@ def test_where_the_topic_may_not_be_read_coordinators_are_asked_in_each_round(ho
     assert probe.tail is None or probe.tail.is_refused
 
 
+def test_why_the_topic_cannot_be_followed_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    world = World()
+    probe = Probe(world)
+    world.topic = Refused.UNKNOWN
+    assert [probe.observe().source for _ in range(3)] == [BROKERS] * 3
+    assert [record.getMessage() for record in caplog.records] == [
+        "__share_group_state could not be followed, so coordinators are asked: there is no such topic"
+    ]
+
+
 def test_a_log_that_was_cut_back_is_read_again_from_its_beginning() -> None:
     world = World()
     probe = Probe(world)
