@@ -1,4 +1,4 @@
-"""The alerter as a process: reads the tables, decides, writes, delivers, until it is asked to stop."""
+"""The alerter as a process: reads the tables, decides, writes, hands to its targets' queues, until asked to stop."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from queue import SimpleQueue
 
-from streaming.alerts.decisions import Decisions, Deliveries
-from streaming.alerts.delivery.items import Delivery, Sender
+from streaming.alerts.decisions import Decisions, Deliveries, KnownDeliveries
+from streaming.alerts.delivery.items import Delivery, RetryPolicy, Sender
+from streaming.alerts.delivery.messages import Wording
+from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import EventFeed, Feed
 from streaming.alerts.judging.itself import PASSING, Liveness, NewestRound, Trouble, Upkeep, one_line
 from streaming.alerts.judging.judge import Judge
-from streaming.alerts.outgoing import Outgoing
+from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule
 from streaming.alerts.transitions import FIRING, Transition
 from streaming.config import Settings
 from streaming.lifecycle import room_log
+from streaming.notes import NoteBook
 from streaming.process import Lease, LeaseLostError
 
 _LOG = room_log(__name__)
@@ -59,6 +64,9 @@ class Alerter:
             clock: Seconds since the epoch.
             steady: Seconds that no change of the clock affects.
             turn: Whose turn it is, where another machine may run an alerter of the cluster; None for always ours.
+
+        Raises:
+            SetupError: The routing names a target or team that there is not.
         """
         self._turn, self._is_ours, self._began_at = turn, turn is None, steady()
         self._settings, self._alerts = settings, settings.alerts
@@ -83,17 +91,35 @@ class Alerter:
         # Decided but not written yet; and the ids of those that were handed to the queues all the same.
         self._unwritten: list[Transition] = []
         self._given: set[str] = set()
-        self._outgoing = Outgoing(settings, rules, targets, clock)
-        self.wake = self._outgoing.wake
+        self._results: SimpleQueue[Delivery] = SimpleQueue()
+        self.wake = threading.Event()
         """Set when a queue has an outcome to write."""
+        self._routing = Routing(self._alerts, settings.owners, targets)
+        wording = Wording(
+            owners=settings.owners,
+            public_url=settings.serve.public_url,
+            runbooks={rule.name: rule.runbook_url for rule in rules if rule.runbook_url},
+        )
+        retry = RetryPolicy(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
+        above = self._alerts.digest_above
+        self._queues = [
+            DeliveryQueue(name, sender, retry, self._results, self.wake, above, wording, self._routing, clock)
+            for name, sender in targets.items()
+        ]
+        self._notes = NoteBook(settings.lake, settings.cluster)
         self._beaten: int | None = None
 
     def __enter__(self) -> Alerter:
-        self._outgoing.start()
+        for queue in self._queues:
+            queue.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._outgoing.stop(2 * self._alerts.timeout_ms / 1000)  # one to connect, one to answer
+        for queue in self._queues:
+            queue.stop()
+        until = time.monotonic() + 2 * self._alerts.timeout_ms / 1000  # one to connect, one to answer
+        for queue in self._queues:
+            queue.join(until - time.monotonic())
         try:
             self._write_results()
             if not self._behind:
@@ -107,8 +133,8 @@ class Alerter:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left to deliver."""
-        return self._outgoing.idle
+        """Whether nothing is left to deliver now, nor an outcome to write."""
+        return all(queue.idle for queue in self._queues) and self._results.empty()
 
     @property
     def settled(self) -> bool:
@@ -143,9 +169,11 @@ class Alerter:
         for one in decided:
             _log_decided(one)
         # Mutes hold messages back: that they cannot be read does not say that nothing is judged.
-        self._beside.attempt(self._outgoing.read_notes, None)
+        self._beside.attempt(self._read_notes, None)
         self._beside.end_poll()
-        self._outgoing.offer(missed + decided, self._is_fresh())
+        is_fresh = self._is_fresh()
+        for queue in self._queues:
+            queue.offer(missed + decided, is_fresh)
         self._beat()
         return decided
 
@@ -171,7 +199,8 @@ class Alerter:
         if self._behind or self._trouble.reason is not None or judged is None or judged == self._beaten:
             return
         self._beaten = judged
-        self._outgoing.judged()
+        for queue in self._queues:
+            queue.judged()
 
     def run(self, stop: threading.Event, until: Callable[[Alerter], bool] = lambda _: False) -> bool:
         """Poll until asked to stop; at once again when a queue has an outcome to write.
@@ -278,26 +307,57 @@ class Alerter:
         firing = {known.alert.alert_id for known in decisions.remember().active.values()}
         decided = decisions.since(now - self._alerts.give_up_after_ms)
         # Before anything is offered: a mute that was not read holds nothing back.
-        self._beside.attempt(self._outgoing.read_notes, None)
-        names = [queue.name for queue in self._outgoing.queues]
+        self._beside.attempt(self._read_notes, None)
+        names = [queue.name for queue in self._queues]
         known = deliveries.know(names, [one.transition_id for one in decided], now)
         self._offered = decisions.number
-        self._outgoing.resume(known, decided, firing)
+        self._resume(known, decided, firing)
         return decisions, deliveries
+
+    def _resume(
+        self, known: Mapping[str, KnownDeliveries], decided: Sequence[Transition], firing: Collection[str]
+    ) -> None:
+        """Take what earlier runs have sent, and offer what they have left.
+
+        What fires now is also offered to targets to which it was not routed when an earlier run asked.
+
+        Args:
+            known: What the tables have about each target.
+            decided: Transitions, in order, with those of all alerts that fire now.
+            firing: Occurrences that fire now.
+        """
+        for queue in self._queues:
+            of_target = known[queue.name]
+            queue.remember(of_target.sent, decided)
+            left = of_target.left(decided, firing)
+            if left:
+                sent = sum(one.notifies for one in left)
+                _LOG.info("%d earlier transitions still have to be sent to %s", sent, queue.name)
+            queue.offer(left, fresh=False)
+            refusal = partial(self._routing.refusal, queue.name)
+            rerouted = of_target.rerouted(decided, firing, refusal)
+            if rerouted:
+                _LOG.info("%d alerts that fire are sent to %s now: they are routed to it", len(rerouted), queue.name)
+            # Late: whether they still fire is not known before new rounds are judged.
+            queue.offer(rerouted, fresh=False, late=True)
+
+    def _read_notes(self) -> None:
+        """Read the mutes again; where the tables cannot be read, what was known goes on."""
+        self._routing.mutes = self._notes.mutes()
 
     def _write_results(self) -> None:
         if self._deliveries is None:
             return
         results: list[Delivery] = []
-        while not self._outgoing.results.empty():
-            results.append(self._outgoing.results.get())
+        while not self._results.empty():
+            results.append(self._results.get())
         if not results:
             return
         try:
             self._deliveries.write(results)
         except PASSING:
             for result in results:
-                self._outgoing.results.put(result)
+                self._results.put(result)
             raise
 
     def _now_ms(self) -> int:

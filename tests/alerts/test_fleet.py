@@ -345,7 +345,7 @@ def test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what
     first.writer.write(1, {"drift": drifted("a")})
     first.wall_ms = time_of(1) + 1_000
     first.alerter.poll()
-    for queue in first.alerter._outgoing.queues:
+    for queue in first.alerter._queues:
         queue.stop()
         queue.join(10)
     first.alerter = None  # killed between its decision and its delivery
