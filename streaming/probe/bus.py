@@ -21,7 +21,7 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_admin, open_producer, open_reader
 from streaming.probe.deadline import Deadline, RoundAbandonedError, error_text
-from streaming.probe.topics import create_missing
+from streaming.probe.topics import create_missing, no_own_time
 from streaming.record_batches import (
     FetchedBatch,
     OffsetRange,
@@ -140,11 +140,11 @@ class KafkaAppender:
         except KafkaError as error:
             # A limit on the writers' times (message.timestamp.before.max.ms) is applied to ours first.
             if timestamp is None and isinstance(error, InvalidTimestampError):
-                raise SetupError(_no_own_time(topic)) from error
+                raise SetupError(no_own_time(topic)) from error
             message = f"topic {topic} did not accept a record ({error_text(error)})"
             raise RoundAbandonedError(message) from error
         if timestamp is None and any(one.timestamp == _OUR_TIME for one in got):
-            raise SetupError(_no_own_time(topic))
+            raise SetupError(no_own_time(topic))
         return [Acknowledged(one.partition, one.offset, one.timestamp) for one in got]
 
     def tend(self) -> None:
@@ -176,13 +176,6 @@ class KafkaAppender:
 
         deadline.begin()
         deadline.wait(flushed)
-
-
-def _no_own_time(topic: str) -> str:
-    return (
-        f"Topic {topic} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
-        f"kafka-configs --alter --topic {topic} --add-config message.timestamp.type=LogAppendTime."
-    )
 
 
 class FolderAppender:

@@ -123,11 +123,16 @@ def wrong_settings(found: Mapping[str, OwnTopic], settings: ProbeSettings) -> li
             )
         time = topic.configs.get("message.timestamp.type", "LogAppendTime")
         if name == settings.rounds_topic and time != "LogAppendTime":
-            sentences.append(
-                f"Topic {name} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
-                f"kafka-configs --alter --topic {name} --add-config message.timestamp.type=LogAppendTime."
-            )
+            sentences.append(no_own_time(name))
     return sentences
+
+
+def no_own_time(topic: str) -> str:
+    """A sentence for a topic of rounds without the broker's time."""
+    return (
+        f"Topic {topic} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
+        f"kafka-configs --alter --topic {topic} --add-config message.timestamp.type=LogAppendTime."
+    )
 
 
 def _missing(admin: Any, settings: ProbeSettings) -> list[str]:

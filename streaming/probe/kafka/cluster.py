@@ -129,7 +129,7 @@ class KafkaCluster:
         self._followed = FollowedGroups(tail)
         self._shares = ShareGroups(self._requests, share_tail)
         self._connectors = ConnectGroups(self._requests, config_tails or {})
-        self._topic_metadata: Mapping[str, TopicMetadata] = {}
+        self._leaders: Mapping[tuple[str, int], int] = {}
         self._cluster_topics: ClusterTopics | None = None
         if watches_topic is not None:
             self._cluster_topics = ClusterTopics(
@@ -269,16 +269,8 @@ class KafkaCluster:
             StopRequestedError: The probe is to stop.
         """
         for asked in self._timestamps.questions():
-            leaders = {
-                tp: leader
-                for tp in asked
-                if (of := self._topic_metadata.get(tp[0])) is not None
-                and tp[1] < len(of.leaders)
-                and (leader := of.leaders[tp[1]]) is not None
-            }
-            led = {tp: asked[tp] for tp in leaders}
             try:
-                answers = self._requests.first_from(led, leaders, deadline.at_most(_TIMESTAMPS_S))
+                answers = self._requests.first_from(asked, self._leaders, deadline.at_most(_TIMESTAMPS_S))
             except RoundAbandonedError as error:
                 self._timestamps.give_up()
                 _LOG.info("Could not ask when unread records were written: %s.", error)
@@ -424,20 +416,18 @@ class KafkaCluster:
     def _topics(self, names: set[str], deadline: Deadline) -> dict[str, TopicObservation]:
         metadata = self._requests.metadata(sorted(names), deadline)
         self._warn_of_refused("Describe on Topic", metadata.topics)
-        leaders = leaders_of(metadata.topics)
-        offsets = {kind: self._requests.offsets(kind, leaders, deadline) for kind in OffsetKind}
-        if not all(tp in found for found in offsets.values() for tp in leaders):
+        self._leaders = leaders_of(metadata.topics)
+        offsets = {kind: self._requests.offsets(kind, self._leaders, deadline) for kind in OffsetKind}
+        if not all(tp in found for found in offsets.values() for tp in self._leaders):
             # Leaders move at every broker's restart: worth asking again, not worth losing the round.
             metadata = self._requests.metadata(sorted(names), deadline)
+            self._leaders = leaders_of(metadata.topics)
             missing = {
-                tp: leader
-                for tp, leader in leaders_of(metadata.topics).items()
-                if not all(tp in found for found in offsets.values())
+                tp: leader for tp, leader in self._leaders.items() if not all(tp in found for found in offsets.values())
             }
             for kind in OffsetKind:
                 offsets[kind] |= self._requests.offsets(kind, missing, deadline)
         found = {name: topic for name, topic in metadata.topics.items() if isinstance(topic, TopicMetadata)}
-        self._topic_metadata = found
         self._retentions.renew({(name, topic.topic_id) for name, topic in found.items()}, deadline)
         return {
             name: TopicObservation(name, None, None, b"", b"", b"")

@@ -17,6 +17,7 @@ from typing import Final
 
 from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline, RoundAbandonedError
+from streaming.probe.kafka.answers import leaders_of
 from streaming.probe.kafka.requests import OffsetKind, Refused, Requests, TopicMetadata
 from streaming.records import ClusterTopicObservation, TopicObservation
 
@@ -223,12 +224,7 @@ class ClusterTopics:
         found = {
             name: answer for name, answer in answers.items() if isinstance(answer, TopicMetadata) and answer.leaders
         }
-        leaders = {
-            (name, partition): leader
-            for name, topic in found.items()
-            for partition, leader in enumerate(topic.leaders)
-            if leader is not None
-        }
+        leaders = leaders_of(found)
         known = {name: topic for name, topic in seen.items() if name in found and _is_same(topic, found[name])}
         unread = {tp: leader for tp, leader in leaders.items() if tp[0] not in known}
         # In this order no start lies above its end.

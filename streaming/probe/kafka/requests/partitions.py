@@ -81,16 +81,16 @@ class PartitionRequests(Connections):
 
         Args:
             timestamps: One per (topic, partition), ms, not negative: negative ones have other meanings.
-            leaders: Leader (node id) of each.
+            leaders: Leader (node id) of each that has one, and perhaps of others.
             deadline: For all answers.
 
         Returns:
-            Answer per (topic, partition); a partition whose leader refused is missing.
+            Answer per (topic, partition); a partition without a leader, or whose leader refused, is missing.
 
         Raises:
             RoundAbandonedError: A leader did not answer.
         """
-        asked = {tp: leaders[tp] for tp in timestamps}
+        asked = {tp: leaders[tp] for tp in timestamps if tp in leaders}
         work = _by_leader(
             asked, lambda topics: _list_offsets(topics, 0, lambda *tp: timestamps[tp]), TIMESTAMPS_PER_REQUEST
         )
