@@ -17,7 +17,6 @@ from streaming.offsets_log.codec.membership import (
     seen_member,
 )
 from streaming.offsets_log.codec.modern import decode_modern
-from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, LeaderEpochs, RecordColumns, rows_at
 from streaming.offsets_log.codec.record_types import (
@@ -52,7 +51,6 @@ __all__ = [
     "LogRecord",
     "MemberAssignment",
     "MemberSubscription",
-    "OffsetCommit",
     "OffsetKey",
     "OtherKey",
     "RecordColumns",
@@ -67,7 +65,6 @@ __all__ = [
     "decode_line",
     "decode_membership",
     "decode_modern",
-    "decode_offset_commit",
     "decode_record",
     "decode_record_value",
     "decode_subscription",

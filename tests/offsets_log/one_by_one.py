@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streaming.offsets_log import (
-    OffsetCommit,
     OffsetKey,
     OtherKey,
     Rejected,
@@ -19,7 +18,7 @@ from streaming.offsets_log import (
     decode_key,
     decode_membership,
     decode_modern,
-    decode_offset_commit,
+    decode_record_value,
     partition_for,
     printed,
 )
@@ -102,14 +101,14 @@ def fold_one_by_one(
             if not watches_topic(key.topic):
                 dropped += 1
                 continue
-            commit = None if value is None else decode_offset_commit(value)
+            commit = None if value is None else decode_record_value(1, value)
             if isinstance(commit, Rejected):
                 quarantined.append((offset, commit.reason))
             elif isinstance(commit, UnknownVersion):
                 # A legacy key, and one that Redpanda has wrapped, count as plain ones.
                 count(f"1/{int.from_bytes(value[:2], 'big', signed=True)}", offset)
             is_unreadable = isinstance(commit, Rejected | UnknownVersion)
-            window = _window(key, record, commit if isinstance(commit, OffsetCommit) else None, is_unreadable)
+            window = _window(key, record, getattr(commit, "fields", None), is_unreadable)
             name = ("commits", key.group, key.topic, key.partition, era)
             before = windows.get(name)
             windows[name] = window if before is None else merge_windows(before, window)
@@ -148,7 +147,7 @@ def fold_one_by_one(
     return Folded(groups, shown, unknown, dropped)
 
 
-def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None, is_unreadable: bool) -> CommitWindow:
+def _window(key: OffsetKey, record: Record, commit: Any, is_unreadable: bool) -> CommitWindow:
     is_tombstone = commit is None and not is_unreadable
     return CommitWindow(
         topic=key.topic,
@@ -159,12 +158,12 @@ def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None, is_unre
         first_commit_time=record.timestamp if commit else -1,
         first_record=record.offset,
         offset=commit.offset if commit else -1,
-        leader_epoch=commit.leader_epoch if commit else -1,
+        leader_epoch=commit.leaderEpoch if commit else -1,
         last_commit_time=record.timestamp if commit else -1,
         last_record=record.offset,
         deleted=is_tombstone,
         step_back=0,
-        topic_id=printed(commit.topic_id) if commit else None,
+        topic_id=printed(commit.topicId) if commit else None,
         unreadable=is_unreadable,
     )
 

@@ -32,7 +32,6 @@ from streaming.groups.context import Context, of_record
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.modern.group import (
     Before,
-    Ended,
     ModernDecision,
     ModernGroup,
     ModernState,
@@ -207,7 +206,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
             classic.current = None
     if isinstance(word, ModernDecision):
         _decide(state, word, before, context)
-    elif isinstance(word, Ended):
+    elif isinstance(word, Removed):
         write_modern_members(state, context)
         close_modern_members(state, word.record, word.record_time, context)
         was_empty = before is not None and before.members == {}

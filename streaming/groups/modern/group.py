@@ -193,15 +193,6 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         return dict.fromkeys(map(self.topics_of, self.subscriptions))
 
 
-class Ended(msgspec.Struct, frozen=True, array_like=True):
-    """The end of a modern group: the tombstone of its group epoch."""
-
-    record: int
-    record_time: int
-    log_partition: int
-    group_type: str
-
-
 def state_of(group: ModernGroup, stable: int = STABLE) -> str:
     """The state of a group with members in Kafka's words, derived as the coordinator does (`maybeUpdateGroupState`).
 

@@ -1,6 +1,6 @@
 """Rebuilds a modern group from its records: its members, their targets, what they own, and the decisions.
 
-    replay(group, item) -> (group, ModernDecision | Ended | None)
+    replay(group, item) -> (group, ModernDecision | Removed | None)
 
 A pure state machine over `ModernInput`, one record at a time, in log order. It replays the log as the coordinator does
 when it loads a partition (`GroupMetadataManager.replay`, Kafka 4.x), and has a result at three records only:
@@ -26,7 +26,6 @@ from typing import Any
 
 from streaming.groups.modern.group import (
     Before,
-    Ended,
     ModernDecision,
     ModernGroup,
     asked_assignors,
@@ -62,7 +61,7 @@ def replay(
     with_members: Callable[[ModernDecision, ModernGroup], ModernDecision] = subscribing,
     *,
     born: bool = False,
-) -> tuple[ModernGroup | None, ModernDecision | Ended | None]:
+) -> tuple[ModernGroup | None, ModernDecision | Removed | None]:
     """Process the next record of a group.
 
     Args:
@@ -100,7 +99,7 @@ def replay(
         return group, decision
     if isinstance(item, Removed):
         if MODERN_RECORDS.get(item.key_type) is GroupEpoch:
-            return None, Ended(item.record, item.record_time, item.log_partition, item.group_type)
+            return None, item
         _remove(group, item)
     elif isinstance(item, ModernMember):
         known = group.members.get(item.member_id)

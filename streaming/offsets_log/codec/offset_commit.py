@@ -1,4 +1,4 @@
-"""Values of offset commits, decoded for the fold.
+"""Values of offset commits as columns, decoded for the fold.
 
 The layout is `schemas/OffsetCommitValue.json`; version 0, the only one of the legacy key type 0, is the same there. The
 plain decoder goes by the schema; nearly all commits of a log take the vectorised one, many at once.
@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from streaming.offsets_log.codec.record_columns import Bytes, Ints, rows_at
-from streaming.offsets_log.codec.record_types import OFFSET_COMMIT, Rejected, UnknownVersion, decode_record_value
 
 # The first 16 bytes hold everything that the fold needs of a commit, whatever its version; metadata's size is at 10 up
 # to v2, at 14 from v3 (one byte in v4).
@@ -41,37 +40,6 @@ _METADATA_FROM = np.array((12, 12, 12, 16, 15))
 # Masks of the bit that no ASCII character has, for the first bytes of a word, by their number.
 _WORD = 8
 _BEYOND_ASCII = np.array([int.from_bytes(b"\x80" * size, "little") for size in range(_WORD + 1)], "<u8")
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetCommit:
-    """One committed offset.
-
-    Attributes:
-        version: Version of the value.
-        offset: Committed offset, as written: Kafka does not forbid a negative one.
-        leader_epoch: Leader epoch; -1 when not recorded.
-        metadata: The client's own string.
-        commit_timestamp: ms; the coordinator's clock.
-        expire_timestamp: ms; -1 when none.
-        topic_id: 16 bytes; all zero when not recorded.
-    """
-
-    version: int
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int
-    topic_id: bytes
-
-
-def decode_offset_commit(data: bytes) -> OffsetCommit | UnknownVersion | Rejected:
-    """Decode the whole value of an offset commit; trailing bytes are refused. Never raises."""
-    value = decode_record_value(OFFSET_COMMIT, data)
-    if isinstance(value, UnknownVersion | Rejected):
-        return value
-    return OffsetCommit(value.version, *value.fields)
 
 
 @dataclass(frozen=True, slots=True)

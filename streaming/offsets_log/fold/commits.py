@@ -17,8 +17,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commits
+from streaming.offsets_log.codec.offset_commit import decode_offset_commits
 from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
+from streaming.offsets_log.codec.record_types import RecordValue
 from streaming.offsets_log.codec.wire import printed
 from streaming.records import CommitWindow
 
@@ -235,7 +236,7 @@ class CommitFold:
     """Folds records into windows: call `add` for each piece of the log, in order, and `windows` at the end."""
 
     def __init__(
-        self, boundaries: Sequence[int], decode_plain: Callable[[int, int, int, bytes], OffsetCommit | None]
+        self, boundaries: Sequence[int], decode_plain: Callable[[int, int, int, bytes], RecordValue | None]
     ) -> None:
         """Start empty.
 
@@ -305,9 +306,9 @@ class CommitFold:
             commit = self._decode_plain(int(slots[row]), int(records.offset[row]), int(times[row]), value)
             if commit is not None:
                 readable[row] = True
-                offset[row] = commit.offset
-                epoch[row] = commit.leader_epoch
-                topic_id[row] = np.frombuffer(commit.topic_id, np.uint8)
+                offset[row] = commit.fields.offset
+                epoch[row] = commit.fields.leaderEpoch
+                topic_id[row] = np.frombuffer(commit.fields.topicId, np.uint8)
         is_commit = readable & ~deleted
         if not is_commit.all():
             times = times.copy()

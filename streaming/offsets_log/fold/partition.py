@@ -21,20 +21,22 @@ import numpy as np
 
 from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
-from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import LeaderEpochs, RecordColumns, columns_of
 from streaming.offsets_log.codec.record_types import (
+    OFFSET_COMMIT,
     OFFSET_COMMIT_HEAD,
     GroupKey,
     Key,
     LogRecord,
     OffsetKey,
     OtherKey,
+    RecordValue,
     Rejected,
     UnknownKey,
     UnknownVersion,
     decode_key,
+    decode_record_value,
     offset_commit_key,
     offset_commit_parts,
 )
@@ -310,10 +312,10 @@ class Compactor:
             self._add_modern(record, key, group)
         return True
 
-    def _decode_plain(self, slot: int, offset: int, timestamp: int, value: bytes) -> OffsetCommit | None:
+    def _decode_plain(self, slot: int, offset: int, timestamp: int, value: bytes) -> RecordValue | None:
         """Decode a value that the fold could not decode, or keep it as unreadable."""
-        commit = decode_offset_commit(value)
-        if isinstance(commit, OffsetCommit):
+        commit = decode_record_value(OFFSET_COMMIT, value)
+        if isinstance(commit, RecordValue):
             return commit
         self._quarantine(LogRecord(offset, timestamp, self._commit_slots.by_slot[slot].key, value), commit)
         return None

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 
 from streaming.groups.modern.group import (
-    Ended,
     ModernDecision,
     ModernGroup,
     asked_assignors,
@@ -40,7 +39,7 @@ from tests.offsets_log.written import (
     target_epoch,
 )
 
-Said = ModernDecision | Ended
+Said = ModernDecision | Removed
 
 
 def decoded(log: list[Written]) -> list[ModernInput]:
@@ -60,7 +59,7 @@ def played(
     said = []
     for item in items:
         group, word = replay(group, item, born=born)
-        if isinstance(word, Ended):
+        if isinstance(word, Removed):
             born = True
         if word is not None:
             said.append(word)
@@ -134,7 +133,8 @@ def test_a_tombstone_removes_what_its_key_names_from_groups_of_every_type(
     for tombstone, left in ((of_current, (1, 1, 0)), (of_target, (1, 0, 0)), (of_member, (0, 0, 0))):
         group, _ = replay(group, Removed(*where, tombstone, "a"))
         assert (len(group.members), len(group.targets), len(group.currents)) == left
-    assert replay(group, Removed(*where, of_epoch)) == (None, Ended(10, 1_000, 3, group_type))
+    end = Removed(*where, of_epoch)
+    assert replay(group, end) == (None, end)
 
 
 def test_tombstones_remove_a_resolved_expression_the_known_topics_and_a_topology() -> None:
@@ -202,7 +202,7 @@ def test_a_decision_is_told_with_what_a_regular_expression_stood_for_then() -> N
 @given(lives())
 def test_what_is_told_is_what_the_coordinator_did(life: Coordinator) -> None:
     group, said = played(decoded(life.log), born=True)
-    assert [word.record for word in said if isinstance(word, Ended)] == life.ends
+    assert [word.record for word in said if isinstance(word, Removed)] == life.ends
     assert [as_told(word) for word in said if isinstance(word, ModernDecision)] == life.decisions
     assert all(word.exact for word in said if isinstance(word, ModernDecision))
     known = group or ModernGroup("consumer")

@@ -20,7 +20,6 @@ from streaming.offsets_log import (
     decode_key,
     decode_line,
     decode_membership,
-    decode_offset_commit,
     decode_record_value,
     decode_subscription,
 )
@@ -132,7 +131,6 @@ def _members(record: dict[str, Any]) -> list[dict[str, Any]]:
 @given(st.binary(max_size=200))
 def test_no_decoder_raises_on_any_bytes(data: bytes) -> None:
     decode_key(data)
-    decode_offset_commit(data)
     decode_membership(0, 0, data)
     for key_type in RECORD_TYPES:
         decode_record_value(key_type, data)
@@ -176,7 +174,7 @@ def test_a_line_of_any_json_object_gets_an_answer(line: dict[str, Any]) -> None:
     ],
 )
 def test_a_reason_says_what_is_wrong_and_where(value: str, reason: str) -> None:
-    assert decode_offset_commit(bytes.fromhex(value)) == Rejected(reason)
+    assert decode_record_value(1, bytes.fromhex(value)) == Rejected(reason)
 
 
 @pytest.mark.parametrize(("key", "value"), REAL[:: len(REAL) // 60], ids=lambda data: (data or b"")[:8].hex())
