@@ -16,7 +16,6 @@ from streaming.groups.classic.membership import (
     counts_of,
     idle_threads,
     is_streams,
-    leader_counts,
     owners_in,
     standing_members,
     wanted_topics,
@@ -152,7 +151,6 @@ def _membership_findings(
     may_worsen = observation.held_since is None or "unassigned" in state.findings
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
-    counts = leader_counts(record)
     partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
     # A cooperative rebalance leaves partitions without an owner for a while: between its two generations, or at a round
     # that sees the first and not yet the second.
@@ -163,7 +161,7 @@ def _membership_findings(
             continue
         of_topic = owners.by_partition.get(topic, {})
         moving = partitions_pending_handover.get(topic, set())
-        known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
+        known_to_leader = max((-1, *of_topic, *moving)) + 1
         grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
         if grown_at is not None and _deals_without(record, topic):
             orphaned.append((decided, f"{topic[:200]} (the leader does not subscribe to it)"))
@@ -280,7 +278,7 @@ def classic_membership(state: GroupState, observation: GroupObservation) -> Memb
     record = state.live_record()
     # The broker may report that a group was upgraded before the log has been read that far.
     is_upgraded = observation.group_type not in {None, "classic"}
-    verdict = modern_verdict(state, observation) if is_upgraded else _verdict(state, observation)
+    verdict = modern_verdict(state, observation) if is_upgraded else _verdict(state, observation, record)
     current = state.classic.current
     if record is None or current is None:
         return Membership("Empty", verdict, protocol_type=observation.protocol_type)
@@ -299,7 +297,7 @@ def classic_membership(state: GroupState, observation: GroupObservation) -> Memb
     )
 
 
-def _verdict(state: GroupState, observation: GroupObservation) -> StandingVerdict:
+def _verdict(state: GroupState, observation: GroupObservation, record: MembershipRecord | None) -> StandingVerdict:
     """The verdict on the newest decision, or why there is none."""
     if state.classic.unreadable >= 0:
         reason = (
@@ -307,7 +305,7 @@ def _verdict(state: GroupState, observation: GroupObservation) -> StandingVerdic
             "decided since is not known"
         )
         return StandingVerdict(UNVERIFIED, reason, 0)
-    if state.live_record() is None:
+    if record is None:
         if observation.state not in {None, "Empty", "Dead"}:
             return StandingVerdict(PENDING, "the group has members, but their assignment has not been seen yet", 0)
         if not state.partitions:

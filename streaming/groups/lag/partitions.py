@@ -27,7 +27,7 @@ from streaming.groups.lag.state import (
     skip_round,
 )
 from streaming.groups.rows import MOST, LagRow, split
-from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
+from streaming.records import LOG, CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 
 LagStatus = Literal["ok", "no_commit", "ahead", "unknown", "rewound", "falling_behind", "stalled", "stopped"]
@@ -179,7 +179,8 @@ def measure(
     """Measure one partition at a round.
 
     Args:
-        state: The partition with all commits below the round's position, after `totals.settle`.
+        state: The partition with all commits below the round's position; it has `of_topic` only where its commit is of
+            another topic.
         partition: Its number.
         topic: The topic in the round; None if the round did not show it.
         offsets: The topic's offsets, unpacked.
@@ -268,7 +269,7 @@ def lag_status(state: PartitionState, measured: Measured) -> LagStatus:
             grown, arrived = trend.left - trend.run_lag, trend.end - trend.run_end
             if grown * (trend.run - 1) > _GROWN_ROUNDS * arrived:
                 return "falling_behind"
-    if lag and trend.high > state.position:
+    if lag and trend.high >= 0 and trend.high > state.position:
         return "rewound"
     return "ok"
 
@@ -328,7 +329,7 @@ def row(
         measured.ahead_by,
         status,
         reason,
-        state.commits if not context.is_seen else None,
+        state.commits if context.source == LOG else None,
         state.commit_time if state.commit_time >= 0 else None,
         state.rewound_by,
         state.offset_deleted,
@@ -348,5 +349,4 @@ def row(
     state.commits = 0
     state.rewound_by = 0
     state.offset_deleted = False
-    state.row_at = observation.elapsed_time
     return result

@@ -8,7 +8,7 @@ from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.oldest_unread import Unread
 from streaming.groups.lag.state import MARKER, PartitionState
-from streaming.groups.lag.totals import TELLING, Totals, settle
+from streaming.groups.lag.totals import TELLING, Totals
 from streaming.groups.load.rates import end_window, is_doubtful, rates_of, void
 from streaming.groups.rows import split
 from streaming.groups.share.deliveries import apply_done, first_not_done, not_before
@@ -27,6 +27,7 @@ class LagRound:
         "_begins",
         "_context",
         "_doubtful",
+        "_elapsed",
         "_held",
         "_now",
         "_observation",
@@ -70,8 +71,9 @@ class LagRound:
         self._subscribed, self._owners, self._rules = owners.topics, owners.by_partition, rules
         self._subtopologies = owners.subtopologies
         self._held = observation.held_since is not None
+        self._elapsed = observation.elapsed_time
         # Rows older than this are repeated.
-        self._old = observation.elapsed_time - context.config.repeated_after_ms(observation)
+        self._old = self._elapsed - context.config.repeated_after_ms(observation)
         self._now = oldest_unread.times_of(observation, state.clock)
         self._before = state.newest_round
         self._rested = oldest_unread.rested_until(observation, self._now, self._before)
@@ -133,8 +135,8 @@ class LagRound:
                     self._doubtful[0].append(partition)
                 del partitions[partition]
                 continue
-            if known.of_topic is not None:
-                settle(known, seen)
+            if known.of_topic and seen is not None and seen.topic_id in {None, known.of_topic}:
+                known.of_topic = None  # the round shows the commit's topic, or no id to compare it with
             measured = lag.measure(known, partition, seen, offsets, self._held, empty_counts=self._rules.empty_counts)
             if (
                 ours
@@ -271,6 +273,7 @@ class LagRound:
             )
             self._context.rows.lag.append(row)
             known.row = says
+            known.row_at = self._elapsed
             if unread.reason == oldest_unread.UNCERTAIN_TIME and self._state.clock.other is not None:
                 known.row_at = oldest_unread.AGAIN  # the next round shows whether a clock was wrong
 

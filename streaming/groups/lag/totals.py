@@ -77,12 +77,6 @@ def note_recreation(known: TopicState, partitions: Iterable[PartitionState], tim
             partition.of_topic = _OTHER_TOPIC
 
 
-def settle(partition: PartitionState, seen: TopicObservation | None) -> None:
-    """Clear `of_topic` if this round shows the commit's topic, or shows no topic id to compare it with."""
-    if partition.of_topic and seen is not None and seen.topic_id in {None, partition.of_topic}:
-        partition.of_topic = None
-
-
 class OffsetEvents(NamedTuple):
     """What one round shows of the committed offsets of a group.
 

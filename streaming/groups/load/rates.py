@@ -150,7 +150,7 @@ def is_doubtful(known: PartitionState, end: int | None) -> tuple[bool, bool]:
     """
     before = known.row[1] if known.row is not None else None
     log = end is None or (before is not None and end < before)
-    is_cut = known.committed >= 0 and known.start - known.position > MARKER
+    is_cut = 0 <= known.committed < known.start and known.start - known.position > MARKER
     return log, log or is_cut or known.rewound_by > 0 or known.offset_deleted or known.unreadable
 
 
