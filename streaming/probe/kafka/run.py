@@ -15,7 +15,8 @@ the lake.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -159,23 +160,16 @@ class Probe(RoundsProbe[Memory]):
     def __init__(self, settings: Settings, stop: threading.Event | None = None, who: Identity | None = None) -> None:
         """Prepare, as `RoundsProbe` does."""
         super().__init__(settings, stop, who)
+        self._clients = ExitStack()
         self._admin: Any = None
         self._cluster: KafkaCluster | None = None
-        self._log_tail: LogTail | None = None
         self._share_tail: StateTail | None = None
-        self._config_tails: Mapping[str, ConfigTail] = {}
         self._source: Source | None = None
         self._log = LogState(Metadata(None, (), False, {}))
 
     def _close(self) -> None:
-        admin, self._admin, self._cluster = self._admin, None, None
-        tails = (self._log_tail, self._share_tail, *self._config_tails.values())
-        self._log_tail, self._share_tail, self._config_tails = None, None, {}
-        for tail in tails:
-            if tail is not None:
-                tail.close()
-        if admin is not None:
-            admin.close()
+        self._admin, self._cluster, self._share_tail = None, None, None
+        self._clients.close()
 
     def _remember(self, deadline: Deadline) -> Memory:
         return read_back(self._settings, deadline, recall) or Memory()
@@ -183,16 +177,19 @@ class Probe(RoundsProbe[Memory]):
     def _prepare(self, memory: Memory, deadline: Deadline) -> None:
         settings = self._settings
         if self._admin is None:
-            self._admin = open_admin(settings.kafka)
+            self._admin = self._clients.enter_context(closing(open_admin(settings.kafka)))
         if self._source is None:
             self._source = self._choose(memory, deadline)
         if self._cluster is None:
-            connect = partial(open_reader, settings.kafka)
+            connect, keep = partial(open_reader, settings.kafka), self._clients.enter_context
+            log_tail = None
             if self._source.name == LOG:
-                self._log_tail = LogTail(settings.job.offsets_topic, connect, settings.filters.watches_group)
-                self._share_tail = StateTail(connect)
-            self._config_tails = {
-                group: ConfigTail(topic, connect) for group, topic in settings.connect_config_topics.items()
+                watches = settings.filters.watches_group
+                log_tail = keep(closing(LogTail(settings.job.offsets_topic, connect, watches)))
+                self._share_tail = keep(closing(StateTail(connect)))
+            config_tails = {
+                group: keep(closing(ConfigTail(topic, connect)))
+                for group, topic in settings.connect_config_topics.items()
             }
             self._cluster = KafkaCluster(
                 self._admin,
@@ -202,9 +199,9 @@ class Probe(RoundsProbe[Memory]):
                 settings.probe.interval_ms,
                 settings.watches_cluster_topic if settings.probe.cluster_topics else None,
                 reads_log=self._source.name == LOG,
-                tail=self._log_tail,
+                tail=log_tail,
                 share_tail=self._share_tail,
-                config_tails=self._config_tails,
+                config_tails=config_tails,
             )
         # The leaders of the offsets log are requested before the round opens: they say nothing about any group, and
         # without a log there is no round.
