@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from streaming.explain import VERDICT
 from streaming.tables import ALL_TABLES, reads, with_parameters
 
 FOLDER = Path(__file__).parent / "queries"
@@ -51,7 +52,7 @@ def history_queries() -> dict[str, Query]:
 
     A query of `group_hourly`, `*_hours`, is one of `group_daily`, too: `*_days` has a day where it has an hour.
     """
-    return _read(FOLDER / "history")
+    return _read(FOLDER / "history", explained=VERDICT)
 
 
 @cache
@@ -60,8 +61,8 @@ def server_queries() -> dict[str, Query]:
     return _read(FOLDER / "server")
 
 
-def _read(folder: Path) -> dict[str, Query]:
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))}
+def _read(folder: Path, **more: str) -> dict[str, Query]:
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))} | more
     for name in [name for name, sql in texts.items() if "FROM group_hourly" in sql]:
         daily = texts[name].replace("group_hourly", "group_daily")
         texts[name.replace("hours", "days")] = re.sub(r"\bhour\b", "event_date", daily)

@@ -10,9 +10,10 @@ from streaming.explain.in_words import (
     verdict_in_words,
     verdicts_in_words,
 )
-from streaming.explain.run import print_explanation
+from streaming.explain.run import VERDICT, print_explanation
 
 __all__ = [
+    "VERDICT",
     "NoSuchPartitionError",
     "PartitionError",
     "VerdictInWords",

@@ -13,12 +13,12 @@ from assignors import Strategy
 from assignors.explain import PartitionId
 from streaming.exceptions import SetupError
 from streaming.explain.in_words import VerdictInWords, verdicts_in_words
-from streaming.tables import LakeReader
+from streaming.tables import LakeReader, with_parameters
 from streaming.terminal import say, visible
 
-# The newest verdict in each cluster and topic, or the newest on the requested generation; the worst topic first, and
-# topics of retries behind the others. (Kafka's groups decide on all topics at once.)
-_VERDICT = """
+# The newest verdict in each cluster and topic, or the newest on a generation or a decision; the worst topic first, and
+# topics of retries behind the others. A topic is NULL for Kafka, whose groups decide on all at once. For Spark, too.
+VERDICT = """
 SELECT cluster, group_id, topic, decision, record_time, generation, strategy, expected_strategy, verdict, basis,
   own_verdict, reason, matching_library, nearest_library, nearest_differing, drifted_count, drifted_partitions, inputs,
   (SELECT max(c.protocol_type) FROM rebalance_churn AS c
@@ -26,8 +26,8 @@ SELECT cluster, group_id, topic, decision, record_time, generation, strategy, ex
 FROM (
   SELECT *, row_number() OVER (PARTITION BY cluster, topic ORDER BY round DESC, decision DESC) AS age
   FROM drift
-  WHERE group_id = $group AND ($cluster IS NULL OR cluster = $cluster)
-    AND ($generation IS NULL OR generation = $generation)
+  WHERE group_id = :group_id AND (:cluster IS NULL OR cluster = :cluster)
+    AND (:generation IS NULL OR generation = :generation) AND (:decision IS NULL OR decision = :decision)
 ) AS known
 WHERE age = 1
 ORDER BY cluster, decision DESC,
@@ -38,10 +38,12 @@ ORDER BY cluster, decision DESC,
 # `max_by` would pass over decisions whose generation is NULL, and tell that of an older one.
 _NEWEST = """
 SELECT arg_max_null(generation, decision) AS generation, max(decision) AS decision FROM rebalance_churn
-WHERE group_id = $group AND cluster = $cluster
+WHERE group_id = $group_id AND cluster = $cluster
 """
 
-_KNOWN = "SELECT count(*) AS n FROM group_health WHERE group_id = $group AND ($cluster IS NULL OR cluster = $cluster)"
+_KNOWN = """
+SELECT count(*) AS n FROM group_health WHERE group_id = $group_id AND ($cluster IS NULL OR cluster = $cluster)
+"""
 
 
 def print_explanation(
@@ -73,8 +75,8 @@ def print_explanation(
         LakeUnreadableError: A table cannot be read.
     """
     reader = LakeReader(lake)
-    asked = {"group": group, "cluster": cluster}
-    found = reader.rows(_VERDICT, {**asked, "generation": generation})
+    asked = {"group_id": group, "cluster": cluster}
+    found = reader.rows(with_parameters(VERDICT, "${}".format), {**asked, "generation": generation, "decision": None})
     if not found:
         raise SetupError(_missing(reader, asked, lake, generation))
     clusters = sorted({row["cluster"] for row in found})
@@ -87,7 +89,7 @@ def print_explanation(
             console.out(json.dumps(told.json(row), default=_iso), highlight=False)
         else:
             _print(console, row, told)
-    newest = reader.rows(_NEWEST, {"group": group, "cluster": found[0]["cluster"]})[0]
+    newest = reader.rows(_NEWEST, {"group_id": group, "cluster": found[0]["cluster"]})[0]
     is_old = newest["decision"] is not None and newest["decision"] > found[0]["decision"]
     if generation is None and is_old and not as_json:
         say(
@@ -118,7 +120,7 @@ def _generation(generation: int | None) -> str:
 
 
 def _missing(reader: LakeReader, asked: Mapping[str, Any], lake: str, generation: int | None) -> str:
-    group = visible(asked["group"])
+    group = visible(asked["group_id"])
     if not reader.rows(_KNOWN, asked)[0]["n"]:
         where = "" if asked["cluster"] is None else f" of the cluster {visible(asked['cluster'])}"
         return (
