@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,15 +12,11 @@ import pytest
 from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
 from streaming.health import LIVE, READY, Condition, health_served
+from tests.started import get
 
 
 def asked(port: int, path: str, method: str = "GET") -> tuple[int, str]:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    return get(f"http://127.0.0.1:{port}{path}", method)
 
 
 @contextmanager

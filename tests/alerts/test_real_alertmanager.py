@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import subprocess
+import signal
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from streaming.demo.ports import free_port
 from tests.alerts.build import BEHIND, DRIFT, SILENCE, Living, drifted
 from tests.loopback import Asked, Loopback
 from tests.patience import until
+from tests.started import Started, get
 
 pytestmark = pytest.mark.soak
 
@@ -122,21 +123,10 @@ def manager(program: str, tmp_path: Path) -> Iterator[tuple[Manager, Hooks]]:
             f"--web.listen-address=127.0.0.1:{port}",
             "--cluster.listen-address=",
         ]
-        with (tmp_path / "alertmanager.log").open("wb") as log:
-            running = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            found = Manager(port)
-
-            def answers() -> bool:
-                with suppress(OSError):
-                    return bool(found.ask("status"))
-                return False
-
-            until(answers, told=(tmp_path / "alertmanager.log").read_text)
-            yield found, hooks
-        finally:
-            running.terminate()
-            running.wait(30)
+        with Started(command, tmp_path / "alertmanager.log", os.environ) as running:
+            running.until(lambda: get(f"http://127.0.0.1:{port}/api/v2/status")[0] == 200)
+            yield Manager(port), hooks
+            running.end(signal.SIGTERM)
 
 
 def _living(folder: Path, found: Manager) -> Living:

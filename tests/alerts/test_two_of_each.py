@@ -7,15 +7,11 @@ and one alerter judges that. Two probes leave the rounds of one in the topic, an
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
 from itertools import pairwise
@@ -31,12 +27,13 @@ from streaming.alerts import Alerter, load_rules
 from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.demo.ports import free_port
-from streaming.events import decode_round
 from streaming.records import RoundClosed, RoundOpened
 from streaming.tables import LakeReader
 from tests.alerts.services import Receiver
 from tests.e2e.lakes import contents, differences
 from tests.patience import until
+from tests.probe.witness import rounds_of
+from tests.started import Started, get, unconfigured
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]
 
@@ -49,45 +46,17 @@ rules:
     message: "{group_id} has members"
 """
 
-_ROOT = Path(__file__).resolve().parents[2]
 
-
-class Programs:
-    """Processes of ours, with the same settings."""
+class Programs(ExitStack):
+    """Processes of ours, with the same settings. A context manager that ends them."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self._folder, self._settings = folder, settings
-        self.running: list[subprocess.Popen[bytes]] = []
+        super().__init__()
+        self._folder, self._environment = folder, unconfigured() | environment_of(settings)
 
-    def start(self, name: str, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_") or k == "EVENKEEL_CACHE"}
-        environment = clean | environment_of(self._settings) | more
-        with (self._folder / f"{name}.log").open("wb") as out:
-            command = [sys.executable, "-m", *arguments]
-            started = subprocess.Popen(command, env=environment, stdout=out, stderr=out, cwd=_ROOT)
-        self.running.append(started)
-        return started
-
-    def said(self, name: str) -> str:
-        return (self._folder / f"{name}.log").read_text(errors="replace")
-
-    def stop(self) -> None:
-        for one in self.running:
-            if one.poll() is None:
-                one.send_signal(signal.SIGTERM)
-        for one in self.running:
-            try:
-                one.wait(120)
-            except subprocess.TimeoutExpired:
-                one.kill()
-
-
-def _json(port: int, path: str) -> Any:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-            return json.load(answer)
-    except OSError:
-        return None
+    def start(self, name: str, *arguments: str, **more: str) -> Started:
+        command = [sys.executable, "-m", *arguments]
+        return self.enter_context(Started(command, self._folder / f"{name}.log", self._environment | more))
 
 
 @contextmanager
@@ -130,8 +99,8 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
             producer.send("orders", str(number).encode(), partition=number % 4)
         producer.flush()
         lake = tmp_path / "lake"
-        programs = Programs(tmp_path, _settings(broker.bootstrap, lake, tmp_path / "alerts.yaml", hook=receiver.url))
-        try:
+        settings = _settings(broker.bootstrap, lake, tmp_path / "alerts.yaml", hook=receiver.url)
+        with Programs(tmp_path, settings) as programs:
             probe = programs.start("probe", "streaming.probe")
             job = programs.start("job", "streaming.job")
             first = programs.start("first", "tests.alerts.elsewhere", "a", "60")
@@ -140,45 +109,30 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 for port in ports
             ]
             with _members(broker.bootstrap):
-                until(lambda: len(receiver.messages) == 1, seconds=240, pause_s=0.5, told="the alert is delivered")
+                first.until(lambda: len(receiver.messages) == 1, job, probe)
                 # The update: a second of each for a while.
                 second_probe = programs.start("second-probe", "streaming.probe")
-                until(
-                    lambda: "Standing by" in programs.said("second-probe"),
-                    seconds=240,
-                    pause_s=0.5,
-                    told="the second probe stands by",
-                )
+                second_probe.until(lambda: "Standing by" in second_probe.said)
                 second_job = programs.start("second-job", "streaming.job")
                 second = programs.start("second", "tests.alerts.elsewhere", "b", "60")
-                until(
-                    lambda: "Standing by" in programs.said("second"),
-                    seconds=240,
-                    pause_s=0.5,
-                    told="the second alerter stands by",
-                )
-                assert second_job.wait(120) == 2, programs.said("second-job")
-                assert "Another job for the cluster 'c'" in programs.said("second-job")
+                second.until(lambda: "Standing by" in second.said)
+                assert second_job.wait() == 2, second_job.said
+                assert "Another job for the cluster 'c'" in second_job.said
                 answers = [_same_round(ports, "/api/v1/groups"), _same_round(ports, "/api/v1/alerts")]
                 addresses = _addresses(lake)
                 for address in addresses:
                     # What is read for this board comes at each server's own time: it is compared at rest, below.
                     if not address.startswith("/evenkeel"):
                         _same_page(ports, address)
-                probe.send_signal(signal.SIGTERM)
-                assert probe.wait(120) == 0
+                probe.stop()
                 taken_over = _newest(lake)
-                until(lambda: _newest(lake) > taken_over, seconds=240, pause_s=0.5, told="rounds go on")
-                first.send_signal(signal.SIGTERM)
-                assert first.wait(120) == 0
-            until(lambda: len(receiver.messages) == 2, seconds=240, pause_s=0.5, told="its end is delivered")
+                job.until(lambda: _newest(lake) > taken_over, second_probe)
+                first.stop()
+            second.until(lambda: len(receiver.messages) == 2, job, second_probe)
             assert all(one == other for one, other in answers)
-            assert second.poll() is None
-            assert job.poll() is None
             # All rounds are in the lake before the job ends: the last ones wait for others, in which nothing moves.
-            second_probe.send_signal(signal.SIGTERM)
-            assert second_probe.wait(120) == 0
-            assert "Took over the rounds" in programs.said("second-probe")
+            second_probe.stop()
+            assert "Took over the rounds" in second_probe.said
             seen: list[int] = []
             for _ in range(120):
                 seen.append(_newest(lake))
@@ -187,19 +141,16 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 time.sleep(1)
             for address in addresses:
                 _same_page(ports, address)
-            assert all(server.poll() is None for server in servers)
-        finally:
-            programs.stop()
-        assert _makers(broker.bootstrap) == 2
+            for each in (*servers, second, job):
+                each.stop()
+        assert _makers(settings) == 2
         assert receiver.states_of_groups() == [("firing", "orders"), ("resolved", "orders")]
 
         alone = tmp_path / "alone"
         undisturbed = _settings(broker.bootstrap, alone, tmp_path / "alerts.yaml")
-        again = Programs(tmp_path, undisturbed)
-        try:
-            assert again.start("alone", "streaming.job", "--available-now").wait(240) == 0, again.said("alone")
-        finally:
-            again.stop()
+        with Programs(tmp_path, undisturbed) as again:
+            job = again.start("alone", "streaming.job", "--available-now")
+            assert job.wait() == 0, job.said
         assert differences(contents(lake), contents(alone)) == {}
         with Alerter(undisturbed, load_rules(tmp_path / "alerts.yaml"), {}) as alerter:
             alerter.poll()
@@ -211,8 +162,8 @@ def _same_round(ports: tuple[int, int], path: str) -> tuple[Any, Any]:
     found: list[tuple[Any, Any]] = []
 
     def same() -> bool:
-        one, other = (_json(port, path) for port in ports)
-        if one is None or other is None or one["rounds"] != other["rounds"] or not one["rounds"]:
+        one, other = (json.loads(get(f"http://127.0.0.1:{port}{path}")[1] or "{}") for port in ports)
+        if one.get("rounds") != other.get("rounds") or not one.get("rounds"):
             return False
         found.append((one["items"], other["items"]))
         return True
@@ -236,30 +187,27 @@ def _addresses(lake: Path) -> list[str]:
 def _same_page(ports: tuple[int, int], address: str) -> None:
     """Wait until both servers make the same page of a board, byte by byte: at one round, ages in the same words."""
 
-    def page(port: int) -> bytes:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{address}", timeout=60) as answer:
-            return bytes(answer.read())
+    def page(port: int) -> str:
+        status, shown = get(f"http://127.0.0.1:{port}{address}")
+        assert status == 200, shown
+        return shown
 
     def same() -> bool:
         with ThreadPoolExecutor(2) as asking:
             one, other = asking.map(page, ports)
-        return one == other and b"Older rows are being read" not in one
+        return one == other and "Older rows are being read" not in one
 
     try:
         until(same, seconds=240, pause_s=0.5, told=f"both servers make the same page at {address}")
     except AssertionError:
-        for line in unified_diff(*(page(port).decode().splitlines() for port in ports), n=0, lineterm=""):
+        for line in unified_diff(*(page(port).splitlines() for port in ports), n=0, lineterm=""):
             print(line)
         raise
 
 
-def _makers(bootstrap: str) -> int:
+def _makers(settings: Settings) -> int:
     """The number of probes that closed rounds, one after the other, none while another one had a round open."""
-    consumer = KafkaConsumer(
-        "evenkeel.rounds", bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=5_000
-    )
-    records = [decode_round(record.value) for record in consumer]
-    consumer.close()
+    records = [record for _, record in rounds_of(settings)]
     rounds = [record for record in records if isinstance(record, RoundClosed)]
     assert [record.round for record in rounds] == sorted(record.round for record in rounds)
     going_on: str | None = None

@@ -19,7 +19,8 @@ from streaming.places import cache_folder
 from tests.dashboards.conftest import PATIENCE_MS
 from tests.dashboards.made_events import add_load
 from tests.dashboards.made_lake import HOSTILE, MadeGroup, MadeLake, stories
-from tests.serve.client import get, running
+from tests.serve.client import running
+from tests.started import get
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("page"), pytest.mark.turn(2)]
 

@@ -9,14 +9,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -28,6 +24,7 @@ from streaming.jars import cache_folder, jars_of
 from streaming.tables import LakeReader
 from tests.deploy import dockerfile
 from tests.deploy.contained import USER
+from tests.started import Started
 
 if TYPE_CHECKING:
     from tests.installed import Installed
@@ -78,33 +75,27 @@ def test_what_the_build_copies_is_there_and_is_not_ignored() -> None:
     assert {source.split("/")[0] for source in copied} == {line[1:] for line in ignored if line.startswith("!")}
 
 
-class _Container:
+class _Container(Started):
     """The image's entry point, running with a volume."""
 
     def __init__(self, installed: Installed, cache: Path, volume: Path, port: int, *arguments: str) -> None:
-        self.volume = volume
+        self._volume = volume
         self._places = {
             f"{_INSTALLED}/cache": str(cache),
             _INSTALLED: str(installed.bin.parent),
             _VOLUME: str(volume),
             "8090": str(port),
         }
-        self.output = volume.with_name("output")
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         environment = {name: self._here(value) for name, value in dockerfile.environment().items()}
         environment["PATH"] = environment["PATH"].replace("$PATH", path)
         contained = [sys.executable, "-I", str(Path(__file__).with_name("contained.py"))]
         program = [self._here(one) for one in dockerfile.program("ENTRYPOINT")]
-        with self.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [
-                    *("unshare", "--mount", "--uts", "--propagation", "private", *contained, str(volume)),
-                    *(str(installed.bin.parents[1]), *program, *arguments),
-                ],
-                env=environment | {"HOME": "/nonexistent"},
-                stdout=output,
-                stderr=output,
-            )
+        command = [
+            *("unshare", "--mount", "--uts", "--propagation", "private", *contained, str(volume)),
+            *(str(installed.bin.parents[1]), *program, *arguments),
+        ]
+        super().__init__(command, volume.with_name("output"), environment | {"HOME": "/nonexistent"})
 
     def _here(self, text: str) -> str:
         for there, here in self._places.items():
@@ -116,22 +107,11 @@ class _Container:
         check = [self._here(one) for one in dockerfile.program("HEALTHCHECK")]
         return subprocess.run(check, capture_output=True, check=False).returncode == 0
 
-    def logs(self) -> str:
+    @property
+    def said(self) -> str:
         """What it and its processes have said."""
-        files = [self.output, *self.volume.glob("lake/_logs/*/*.log")]
-        return "\n".join(file.read_text("utf-8", "replace") for file in files)
-
-    def until(self, true: Callable[[], Any], what: str, seconds: float = 240) -> None:
-        deadline, pause = time.monotonic() + seconds, threading.Event()
-        while not true():
-            assert time.monotonic() < deadline, f"{what}: {self.logs()[-4000:]}"
-            assert self.process.poll() is None, f"it ended: {self.logs()[-4000:]}"
-            pause.wait(0.5)
-
-    def processes(self) -> list[psutil.Process]:
-        """Its first process and all that it has started."""
-        first = psutil.Process(self.process.pid)
-        return [first, *first.children(recursive=True)]
+        files = self._volume.glob("lake/_logs/*/*.log")
+        return "\n".join([super().said, *(file.read_text("utf-8", "replace") for file in files)])
 
 
 @pytest.fixture(scope="module")
@@ -183,19 +163,15 @@ def test_a_user_without_rights_home_and_shell_gets_rows_where_only_the_volumes_c
     installed: Installed, cache: Path, volume: Path, bootstrap: str, unique: str
 ) -> None:
     _commit(bootstrap, unique, f"{unique}-group")
-    container = _Container(installed, cache, volume, free_port(), "up", "--bootstrap", bootstrap)
-    try:
+    with _Container(installed, cache, volume, free_port(), "up", "--bootstrap", bootstrap) as container:
         reader = LakeReader(volume / "lake")
         groups = f"SELECT 1 FROM group_health WHERE group_id = '{unique}-group'"
-        container.until((volume / "lake" / "group_health" / "_delta_log").is_dir, "no table")
-        container.until(lambda: reader.refresh() or reader.rows(groups), "no row")
-        container.until(container.is_healthy, "not healthy")
-        users = {user for process in container.processes() for user in process.uids()}
-        assert users == {int(USER)}
-        archives = [one for process in container.processes() for one in process.cmdline() if "SharedArchiveFile" in one]
+        container.until((volume / "lake" / "group_health" / "_delta_log").is_dir)
+        container.until(lambda: reader.refresh() or reader.rows(groups))
+        container.until(container.is_healthy)
+        processes = [psutil.Process(container.pid), *container.below()]
+        assert {user for process in processes for user in process.uids()} == {int(USER)}
+        archives = [one for process in processes for one in process.cmdline() if "SharedArchiveFile" in one]
         assert [Path(one.split("=")[1]).parents[1] for one in archives] == [cache]
-    finally:
-        container.process.send_signal(signal.SIGTERM)
-        code = container.process.wait(120)
-    assert code == 0
-    assert not re.search("read-only file system|permission denied", container.logs(), re.IGNORECASE)
+        container.stop()
+    assert not re.search("read-only file system|permission denied", container.said, re.IGNORECASE)

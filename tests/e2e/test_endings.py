@@ -6,9 +6,7 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +17,22 @@ from pyspark.sql import SparkSession
 from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import SetupError
 from streaming.job.run import QueryEndedError, run
-from streaming.process import GuardedProcess
 from tests.e2e.conftest import Recorded, in_this_session
 from tests.e2e.lakes import contents, differences, without_rebuilds
 from tests.e2e.recording import environment_of, settings_for
-from tests.patience import unless_too_busy, until
-
-_ROOT = Path(__file__).resolve().parents[2]
-
-_PATIENCE_S = 240.0
+from tests.patience import unless_too_busy
+from tests.started import ROOT, Started
 
 
 class DiskFullError(Exception):
     pass
 
 
-Start = Callable[..., GuardedProcess]
-
-
-@pytest.fixture
-def start(recorded: Recorded, tmp_path: Path) -> Start:
-    """Start the job on the recording as a process; its output goes to job.log."""
-    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=10)
-    environment = [f"{name}={value}" for name, value in environment_of(settings, tmp_path).items()]
-
-    def start(*arguments: str) -> GuardedProcess:
-        command = ["env", *environment, sys.executable, *arguments]
-        return GuardedProcess(command, log=tmp_path / "job.log", cwd=_ROOT)
-
-    return start
+def _start(settings: Settings, folder: Path, *arguments: str, **more: str) -> Started:
+    """Start the job on the recording as a process."""
+    modules = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    environment = os.environ | environment_of(settings, folder) | modules | more
+    return Started([sys.executable, "-m", *arguments], folder / "job.log", environment)
 
 
 @pytest.mark.kafka
@@ -75,18 +60,17 @@ def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(
 @pytest.mark.timeout(900)
 @pytest.mark.turn(5)
 @pytest.mark.nightly
-def test_a_job_that_is_asked_to_stop_in_a_catch_up_ends_after_the_batch_in_progress(start: Start) -> None:
-    job = start("-m", "streaming.job")
-    until(lambda: "batch 0:" in job.log.read_text("utf-8"), seconds=_PATIENCE_S, pause_s=0.1)
-    job.terminate()
-    assert job.wait(_PATIENCE_S) == 0
-    log = job.log.read_text("utf-8")
-    assert "batch 3:" not in log  # of eight; one may have begun before the signal came, another before it was handled
-    assert "Exception" not in log
-
-
-_RUN_S = 300
-"""A run takes 15 s on an idle machine, the last one a little longer."""
+def test_a_job_that_is_asked_to_stop_in_a_catch_up_ends_after_the_batch_in_progress(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=10)
+    with _start(settings, tmp_path, "streaming.job") as job:
+        job.until(lambda: "batch 0:" in job.said)
+        job.stop()
+    assert (
+        "batch 3:" not in job.said
+    )  # of eight; one may have begun before the signal came, another before it was handled
+    assert "Exception" not in job.said
 
 
 # A killed run costs up to a minute, nearly all of it for a cold JVM: a night tries four moments in the first three of
@@ -114,28 +98,14 @@ def test_kills_inside_batches_and_maintenance_and_another_read_limit_give_the_sa
 ) -> None:
     told = tmp_path / "told.jsonl"
     settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=rounds)
-    modules = {"PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "tests")])}
-    environment = os.environ | environment_of(settings, tmp_path) | modules
-    job = ["--available-now"]
-
-    def run(*command: str) -> int:
-        with (tmp_path / "job.log").open("ab") as log:
-            return subprocess.run(
-                [sys.executable, "-m", *command],
-                cwd=_ROOT,
-                env=environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                timeout=_RUN_S,
-                check=False,
-            ).returncode
-
     for number, moment in enumerate(kills_at):
-        environment["EVENKEEL_JOB__WRITER"] = writers[number % len(writers)]
+        writer = writers[number % len(writers)]
+        killing = ["tests.e2e.killing_job", moment, str(told), "--available-now"]
         # The next run starts at once: an orphaned JVM of the killed run may still exist.
-        assert run("tests.e2e.killing_job", moment, str(told), *job) == -signal.SIGKILL, _tail(tmp_path / "job.log")
-    assert run("streaming.job", *job) == 0, _tail(tmp_path / "job.log")
+        killed = _start(settings, tmp_path, *killing, EVENKEEL_JOB__WRITER=writer)
+        assert killed.wait() == -signal.SIGKILL, killed.said[-3000:]
+    job = _start(settings, tmp_path, "streaming.job", "--available-now", EVENKEEL_JOB__WRITER=writer)
+    assert job.wait() == 0, job.said[-3000:]
 
     kills = [json.loads(line) for line in told.read_text("utf-8").splitlines()]
     assert len(kills) == len(kills_at)
@@ -158,10 +128,6 @@ def _still_alive(kills: list[dict[str, Any]]) -> list[psutil.Process]:
         except psutil.NoSuchProcess:
             pass
     return psutil.wait_procs(left, timeout=60)[1]
-
-
-def _tail(log: Path) -> str:
-    return log.read_text("utf-8", "replace")[-3000:]
 
 
 @pytest.fixture

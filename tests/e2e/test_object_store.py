@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,16 +19,14 @@ from tests.e2e.lakes import contents, differences
 from tests.e2e.recording import environment_of, settings_for
 from tests.faulty_store import BUSY, HOLD, HOLD_ANSWERS, NOTHING, RESET, FaultyStore
 from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tests.started import ROOT, Started
 
 # Half an hour on two busy cores, most of it cold JVMs.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3600), pytest.mark.turn(0)]
 
-_ROOT = Path(__file__).resolve().parents[2]
-
 _KILLS = ("0:after-append-1:all", "1:after-append-2:driver", "1:in-maintenance:all", "2:in-append:driver")
 
 _OUTAGE_S = 60
-_RUN_S = 600
 
 
 # Where a checkpoint on S3 can tear, by the requests of S3A: a rename is a copy, which is a PUT, and a deletion.
@@ -58,24 +54,17 @@ class Job:
             os.environ
             | environment_of(self.settings, folder)
             | {
-                "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "tests")]),
+                "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
                 "TMPDIR": str(folder),
                 "EVENKEEL_JOB__CHECKPOINT": checkpoint,
             }
         )
 
-    def start(self, *command: str, **other: str) -> subprocess.Popen[Any]:
-        with self._log.open("ab") as file:
-            return subprocess.Popen(
-                [sys.executable, "-m", *(command or ["streaming.job"]), "--available-now"],
-                cwd=_ROOT,
-                env=self._environment | other,
-                stdout=file,
-                stderr=file,
-                start_new_session=True,
-            )
+    def start(self, *command: str, **other: str) -> Started:
+        module = command or ("streaming.job",)
+        return Started([sys.executable, "-m", *module, "--available-now"], self._log, self._environment | other)
 
-    def start_and_kill_at(self, moment: str) -> subprocess.Popen[Any]:
+    def start_and_kill_at(self, moment: str) -> Started:
         return self.start("tests.e2e.killing_job", moment, str(self._told))
 
     @property
@@ -100,9 +89,9 @@ def test_kills_outages_and_lost_credentials_give_the_tables_of_an_undisturbed_jo
     job = Job(recorded, tmp_path, lake, writer, f"{s3}/checkpoint" if is_checkpoint_there else str(tmp_path / "kept"))
 
     for moment in _KILLS[:2]:
-        assert job.start_and_kill_at(moment).wait(_RUN_S) == -signal.SIGKILL, job.tail
+        assert job.start_and_kill_at(moment).wait() == -signal.SIGKILL, job.tail
 
-    assert job.start(AWS_SECRET_ACCESS_KEY="ended").wait(_RUN_S) == 1
+    assert job.start(AWS_SECRET_ACCESS_KEY="ended").wait() == 1
     sentence = f"The lease {lake}/_locks/{job.settings.cluster}/job cannot be read or written: the store refuses"
     assert job.tail.splitlines()[-1].startswith(sentence)
 
@@ -110,19 +99,19 @@ def test_kills_outages_and_lost_credentials_give_the_tables_of_an_undisturbed_jo
         for how in (BUSY, RESET):
             seen = job.told.count(": batch ")
             running = job.start(AWS_ENDPOINT_URL=proxy.endpoint)
-            while running.poll() is None and job.told.count(": batch ") == seen:
+            while running.runs and job.told.count(": batch ") == seen:
                 time.sleep(0.05)
             proxy.fail(how)
             until = time.monotonic() + _OUTAGE_S
-            while running.poll() is None and time.monotonic() < until:
+            while running.runs and time.monotonic() < until:
                 time.sleep(0.05)
             proxy.fail(NOTHING)
             # It has waited, or ended with exit code 1, and is started again, as `evenkeel up` does.
-            assert running.wait(_RUN_S) in (0, 1), job.tail
+            assert running.wait() in (0, 1), job.tail
 
     for moment in _KILLS[2:]:
-        assert job.start_and_kill_at(moment).wait(_RUN_S) in (0, -signal.SIGKILL), job.tail
-    assert job.start().wait(_RUN_S) == 0, job.tail
+        assert job.start_and_kill_at(moment).wait() in (0, -signal.SIGKILL), job.tail
+    assert job.start().wait() == 0, job.tail
     _is_undisturbed(job, lake, recorded)
     assert not (tmp_path / "lake").exists()
 
@@ -137,12 +126,12 @@ def test_a_checkpoint_on_s3_may_be_torn_at_any_of_its_files(
             before = proxy.fail(tear)
             running = job.start(AWS_ENDPOINT_URL=proxy.endpoint)
             while proxy.fail(tear) == before:
-                assert running.poll() is None, f"tear {number} was never reached: {job.tail}"
+                assert running.runs, f"tear {number} was never reached: {job.tail}"
                 time.sleep(0.02)
             os.killpg(running.pid, signal.SIGKILL)
-            assert running.wait(_RUN_S) == -signal.SIGKILL
+            assert running.wait() == -signal.SIGKILL
             proxy.fail(NOTHING)
-    assert job.start().wait(_RUN_S) == 0, job.tail
+    assert job.start().wait() == 0, job.tail
     _is_undisturbed(job, lake, recorded)
     kept = {name.partition("/")[0] for name in object_store.objects(f"{s3}/checkpoint")}
     assert kept >= {"commits", "metadata", "offsets", "state"}

@@ -5,33 +5,29 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import signal
 import subprocess
 import tarfile
 import threading
-import time
-import urllib.error
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
+from streaming.config import KafkaSettings, ProbeSettings, Settings
 from streaming.demo.ports import free_port
-from streaming.events import decode_round
 from streaming.places import cache_folder
 from streaming.records import RoundClosed
 from streaming.tables import LakeReader
 from tests.e2e.lakes import contents, differences
 from tests.installed import install
-from tests.probe.witness import Cluster
+from tests.probe.witness import Cluster, closed_of
 from tests.short_lived import SHORT_LIVED
+from tests.started import Started, get
 
 if TYPE_CHECKING:
     from tests.installed import Installed
@@ -73,54 +69,15 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return made
 
 
-class _Process:
-    """A command of one of the two installations."""
-
-    def __init__(self, installed: Installed, folder: Path, log: Path, *arguments: str, **environment: str) -> None:
-        self._log = log
-        # With the archive of classes that the other tests' sessions have.
-        shorter = {"EVENKEEL_CACHE": str(cache_folder()), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
-        with self._log.open("wb") as out:
-            self._process = subprocess.Popen(
-                [installed.bin / "evenkeel", *arguments],
-                cwd=folder,
-                env=installed.environment | shorter | environment,
-                stdout=out,
-                stderr=out,
-            )
-
-    @property
-    def said(self) -> str:
-        return self._log.read_text("utf-8", "replace")
-
-    @property
-    def runs(self) -> bool:
-        return self._process.poll() is None
-
-    def wait(self) -> int:
-        return self._process.wait(600)
-
-    def end(self) -> None:
-        """Stop it as a supervisor does; it must end well."""
-        self._process.send_signal(signal.SIGTERM)
-        assert self.wait() == 0, self.said[-3000:]
-
-    def kill(self) -> None:
-        if self.runs:
-            family = psutil.Process(self._process.pid)
-            for process in (*family.children(recursive=True), family):
-                process.kill()
-            self._process.wait(60)
-
-
-class _Deployment:
-    """One cluster's processes, of either installation, on one lake."""
+class _Deployment(ExitStack):
+    """One cluster's processes, of either installation, on one lake. A context manager that kills them all."""
 
     def __init__(self, folder: Path, bootstrap: str, unique: str) -> None:
+        super().__init__()
         self.folder, self.lake = folder, folder / "lake"
-        self._bootstrap, self._rounds = bootstrap, f"{unique}.rounds"
-        self._consumer: KafkaConsumer | None = None
-        self._closed: list[RoundClosed] = []
+        self.settings = Settings(
+            kafka=KafkaSettings(bootstrap_servers=bootstrap), probe=ProbeSettings(rounds_topic=f"{unique}.rounds")
+        )
         # In the form of release 0.6, with one entry.
         (folder / "evenkeel.toml").write_text(
             f"""
@@ -135,39 +92,22 @@ groups = ["/^{unique}/"]
 interval_ms = 2000
 cluster_topics = false
 events_topic = "{unique}.events"
-rounds_topic = "{self._rounds}"
+rounds_topic = "{unique}.rounds"
 [job]
 trigger_ms = 500
 shuffle_partitions = 1
 """
         )
-        self._processes: list[_Process] = []
 
-    def start(self, installed: Installed, *arguments: str, **environment: str) -> _Process:
-        log = self.folder / f"{len(self._processes)}-{arguments[0]}.log"
-        self._processes.append(_Process(installed, self.folder, log, *arguments, **environment))
-        return self._processes[-1]
-
-    def kill(self) -> None:
-        for process in self._processes:
-            process.kill()
-        if self._consumer is not None:
-            self._consumer.close()
+    def start(self, installed: Installed, *arguments: str, **more: str) -> Started:
+        # With the archive of classes that the other tests' sessions have.
+        shorter = {"EVENKEEL_CACHE": str(cache_folder()), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
+        log = self.folder / f"{len(list(self.folder.glob('*.log')))}-{arguments[0]}.log"
+        environment = installed.environment | shorter | more
+        return self.enter_context(Started([installed.bin / "evenkeel", *arguments], log, environment, self.folder))
 
     def closed(self) -> list[RoundClosed]:
-        """The closing records of the rounds topic so far."""
-        place = TopicPartition(self._rounds, 0)
-        if self._consumer is None:
-            self._consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, group_id=None)
-            self._consumer.assign([place])
-            self._consumer.seek(place, 0)
-        end = self._consumer.end_offsets([place])[place]
-        while self._consumer.position(place) < end:
-            for record in self._consumer.poll(1_000).get(place, ()):
-                decoded = decode_round(record.value)
-                if isinstance(decoded, RoundClosed):
-                    self._closed.append(decoded)
-        return self._closed
+        return closed_of(self.settings)
 
     def newest_row(self) -> int:
         if not (self.lake / "rounds" / "_delta_log").exists():
@@ -175,36 +115,25 @@ shuffle_partitions = 1
         [row] = LakeReader(self.lake).rows("SELECT coalesce(max(round), -1) AS newest FROM rounds")
         return int(row["newest"])
 
-    def rounds_go_on(self, probe: _Process) -> set[str]:
+    def rounds_go_on(self, probe: Started) -> set[str]:
         """Wait until some more rounds have closed; returns ids of the probes that made them."""
         before = len(self.closed())
-        until(lambda: len(self.closed()) >= before + _ROUNDS, probe)
+        probe.until(lambda: len(self.closed()) >= before + _ROUNDS)
         return {record.probe for record in self.closed()[before : before + _ROUNDS]}
 
-    def goes_on(self, probe: _Process, job: _Process) -> set[str]:
+    def goes_on(self, probe: Started, job: Started) -> set[str]:
         """Wait until some more rounds have closed and have their rows; returns ids of the probes that made them."""
         before = len(self.closed())
-        until(lambda: len(self.closed()) >= before + _ROUNDS, probe)
+        probe.until(lambda: len(self.closed()) >= before + _ROUNDS)
         more = self.closed()[before : before + _ROUNDS]
-        until(lambda: self.newest_row() >= more[-1].round, job)
+        job.until(lambda: self.newest_row() >= more[-1].round)
         return {record.probe for record in more}
-
-
-def until(done: Callable[[], Any], *needed: _Process) -> None:
-    """Wait until something is so; the processes that it needs must not end before."""
-    limit, pause = time.monotonic() + 600, threading.Event()
-    while not done():
-        for process in needed:
-            assert process.runs, process.said[-3000:]
-        assert time.monotonic() < limit, [process.said[-3000:] for process in needed]
-        pause.wait(1)
 
 
 @pytest.fixture
 def deployment(tmp_path: Path, bootstrap: str, unique: str) -> Iterator[_Deployment]:
-    made = _Deployment(tmp_path, bootstrap, unique)
-    yield made
-    made.kill()
+    with _Deployment(tmp_path, bootstrap, unique) as made:
+        yield made
 
 
 @contextmanager
@@ -241,25 +170,16 @@ def _member(cluster: Cluster, group: str, topic: str) -> Iterator[None]:
         thread.join()
 
 
-def _answer(port: int, path: str) -> Any:
-    """The body of an answer, a JSON value if it is one; None where there is none yet."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
-            body = answer.read().decode()
-    except (OSError, urllib.error.URLError):
-        return None
-    return json.loads(body) if body.startswith("{") else body
-
-
-def _serves(deployment: _Deployment, installed: Installed, *needed: _Process) -> Any:
+def _serves(deployment: _Deployment, installed: Installed, *needed: Started) -> Any:
     """Let a server open the lake, and ask its health, page and API; returns the groups of the API."""
     port = free_port()
     server = deployment.start(installed, "serve", "--listen", f"127.0.0.1:{port}")
-    until(lambda: (_answer(port, "/health") or {}).get("status") == "ok", server, *needed)
-    assert _CLUSTER in _answer(port, "/")
-    groups = _answer(port, "/api/v1/groups")
-    server.end()
-    return groups
+    address = f"http://127.0.0.1:{port}"
+    server.until(lambda: '"status":"ok"' in get(f"{address}/health")[1].replace(" ", ""), *needed)
+    assert _CLUSTER in get(address)[1]
+    groups = get(f"{address}/api/v1/groups")[1]
+    server.stop()
+    return json.loads(groups)
 
 
 def test_probes_of_both_releases_stand_by_for_each_other_and_hand_over(
@@ -270,13 +190,13 @@ def test_probes_of_both_releases_stand_by_for_each_other_and_hand_over(
     for other in (installed, released):
         makers.append(deployment.rounds_go_on(probe))
         after = deployment.start(other, "probe")
-        until(lambda after=after: "Standing by" in after.said, after)
+        after.until(lambda after=after: "Standing by" in after.said)
         assert deployment.rounds_go_on(probe) == makers[-1]
-        probe.end()
+        probe.stop()
         probe = after
     makers.append(deployment.rounds_go_on(probe))
     assert len(set.union(*makers)) == len(makers)
-    probe.end()
+    probe.stop()
 
 
 def test_each_process_takes_over_from_the_release_s_and_back_and_no_round_is_lost_or_doubled(
@@ -293,15 +213,15 @@ def test_each_process_takes_over_from_the_release_s_and_back_and_no_round_is_los
         assert beside.wait() == 2, beside.said[-3000:]
         assert beside.said.startswith("Another job for the cluster 'prod'")
         deployment.goes_on(probe, job)
-        job.end()
+        job.stop()
         job = deployment.start(installed, "run")
         assert deployment.goes_on(probe, job) == {old}
 
         # Then the probe, which stands by until the old one ends.
         newer = deployment.start(installed, "probe")
-        until(lambda: "Standing by" in newer.said, newer)
+        newer.until(lambda: "Standing by" in newer.said)
         assert deployment.goes_on(probe, job) == {old}
-        probe.end()
+        probe.stop()
         probe = newer
         with _member(cluster, "first", topic), _member(cluster, "second", topic):
             [new] = deployment.goes_on(probe, job)
@@ -312,7 +232,7 @@ def test_each_process_takes_over_from_the_release_s_and_back_and_no_round_is_los
         assert {group["group_id"] for group in shown["items"]} == {group["group_id"] for group in today["items"]}
 
         # And the way back, again the job first.
-        job.end()
+        job.stop()
         assert {"batches", "clusters"} <= {path.name for path in deployment.lake.iterdir()}
         refused = deployment.start(released, "run")
         assert refused.wait() == 2, refused.said[-3000:]
@@ -321,14 +241,14 @@ def test_each_process_takes_over_from_the_release_s_and_back_and_no_round_is_los
         with _member(cluster, "first", topic):
             assert deployment.goes_on(probe, job) == {new}
         older = deployment.start(released, "probe")
-        until(lambda: "Standing by" in older.said, older)
-        probe.end()
+        older.until(lambda: "Standing by" in older.said)
+        probe.stop()
         probe = older
         assert not {old, new} & deployment.goes_on(probe, job)
-    probe.end()
+    probe.stop()
     closed = deployment.closed()
-    until(lambda: deployment.newest_row() == closed[-1].round, job)
-    job.end()
+    job.until(lambda: deployment.newest_row() == closed[-1].round)
+    job.stop()
 
     rows = LakeReader(deployment.lake).rows("SELECT round FROM rounds")
     assert Counter(row["round"] for row in rows) == Counter(record.round for record in closed)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -13,22 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings, environment_of
 from streaming.demo.broker import EmbeddedBroker
 from streaming.doctor import examine
-from streaming.events import decode_round
 from streaming.probe import Probe
-from streaming.process import GuardedProcess
-from streaming.records import RoundClosed
 from streaming.tables import LakeReader
 from tests.e2e.conftest import run_to_the_end
 from tests.loopback import TokenEndpoint
 from tests.probe.secured import RIGHTS, Secured, client_certificate, running, trust
+from tests.probe.witness import closed_of
 from tests.short_lived import SHORT_LIVED
+from tests.started import Started
 
 pytestmark = [
     pytest.mark.kafka,
@@ -107,72 +107,49 @@ def test_doctor_probe_and_job_work_over_a_secured_connection_beyond_the_end_of_i
 class _Pair:
     """A probe and a job in processes of their own."""
 
-    def __init__(self, settings: Settings, broker: EmbeddedBroker, folder: Path) -> None:
-        self.settings, self._broker = settings, broker
-        self._logs = {name: folder / f"{name}.log" for name in ("probe", "job")}
-        environment = environment_of(settings) | {"SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
-        self._processes = [
-            GuardedProcess([sys.executable, "-P", "-m", f"streaming.{name}"], log=log, environment=environment)
-            for name, log in self._logs.items()
-        ]
+    def __init__(self, settings: Settings, broker: EmbeddedBroker, probe: Started, job: Started) -> None:
+        plain = KafkaSettings(bootstrap_servers=broker.bootstrap)
+        self._settings, self.probe, self.job = settings.model_copy(update={"kafka": plain}), probe, job
         self._reader = LakeReader(settings.lake)
-
-    def stop(self) -> None:
-        for process in self._processes:
-            process.stop(90)
-
-    def log_of(self, name: str) -> str:
-        """The log of "probe" or "job"."""
-        return self._logs[name].read_text("utf-8", "replace")
 
     def rounds(self) -> list[int]:
         """The rounds in the table, in order."""
-        if not Path(self.settings.lake, "rounds", "_delta_log").exists():
+        if not Path(self._settings.lake, "rounds", "_delta_log").exists():
             return []
         self._reader.refresh()
         return [row["round"] for row in self._reader.rows("SELECT round FROM rounds ORDER BY round")]
 
     def closed(self) -> list[int]:
         """The rounds that closed, by a plain client of the broker's plain port."""
-        consumer = KafkaConsumer(bootstrap_servers=self._broker.bootstrap, group_id=None, auto_offset_reset="earliest")
-        partition = TopicPartition(self.settings.probe.rounds_topic, 0)
-        consumer.assign([partition])
-        end = consumer.end_offsets([partition])[partition]
-        records = []
-        while consumer.position(partition) < end:
-            records += consumer.poll(1000).get(partition, ())
-        consumer.close()
-        decoded = [decode_round(record.value) for record in records]
-        return [closed.round for closed in decoded if isinstance(closed, RoundClosed)]
+        return [record.round for record in closed_of(self._settings)]
 
-    def until(self, true: Callable[[], Any], what: str) -> None:
-        deadline, pause = time.monotonic() + 240, threading.Event()
-        while not true():
-            told = f"{what}: {self.log_of('probe')[-3000:]}{self.log_of('job')[-3000:]}"
-            assert time.monotonic() < deadline, told
-            assert [process.poll() for process in self._processes] == [None, None], told
-            pause.wait(0.2)
+    def until(self, true: Callable[[], Any]) -> None:
+        self.job.until(true, self.probe)
 
-    def goes_on(self, what: str) -> None:
+    def goes_on(self) -> None:
         """Wait for the rows of rounds that have not begun yet."""
         newest = max(self.closed(), default=-1)
-        self.until(lambda: len([number for number in self.rounds() if number > newest]) >= 3, what)
+        self.until(lambda: len([number for number in self.rounds() if number > newest]) >= 3)
 
 
 @contextmanager
 def _watching(settings: Settings, broker: EmbeddedBroker, folder: Path) -> Iterator[_Pair]:
     """A probe and a job that have begun; at the end nothing was lost, and neither process nor query started again."""
-    pair = _Pair(settings, broker, folder)
-    try:
-        pair.until(lambda: len(pair.rounds()) >= 2, "no rounds")
+    environment = os.environ | environment_of(settings) | {"SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
+    command = [sys.executable, "-P", "-m"]
+    with (
+        Started([*command, "streaming.probe"], folder / "probe.log", environment) as probe,
+        Started([*command, "streaming.job"], folder / "job.log", environment) as job,
+    ):
+        pair = _Pair(settings, broker, probe, job)
+        pair.until(lambda: len(pair.rounds()) >= 2)
         yield pair
         closed = pair.closed()
-        pair.until(lambda: closed[-1] in pair.rounds(), "the newest round")
+        pair.until(lambda: closed[-1] in pair.rounds())
         assert pair.rounds()[: len(closed)] == closed
-    finally:
-        pair.stop()
-    for name in ("probe", "job"):
-        assert "Traceback" not in pair.log_of(name)
+        for process in (probe, job):
+            process.end(signal.SIGTERM)
+            assert "Traceback" not in process.said
 
 
 def test_a_password_changes_on_the_broker_and_in_its_file_and_nothing_is_lost_or_starts_again(
@@ -185,15 +162,15 @@ def test_a_password_changes_on_the_broker_and_in_its_file_and_nothing_is_lost_or
     with _watching(settings, ends_sessions.broker, tmp_path) as pair:
         # As Kubernetes does it: the broker knows the new one at once, the file a while later.
         ends_sessions.set_password("second")
-        pair.until(lambda: "No round closes" in pair.log_of("probe"), "the end of the session was not noticed")
+        pair.until(lambda: "No round closes" in pair.probe.said)
         file.write_text("second\n")
-        pair.goes_on("with the second password")
+        pair.goes_on()
         # The other order, with connections that are new.
         file.write_text("third\n")
         ends_sessions.set_password("third")
         ends_sessions.broker.stop()
         ends_sessions.broker.start()
-        pair.goes_on("after the broker's restart")
+        pair.goes_on()
 
 
 def test_a_certificate_and_its_key_are_replaced_one_after_the_other_and_nothing_is_lost_or_starts_again(
@@ -211,9 +188,9 @@ def test_a_certificate_and_its_key_are_replaced_one_after_the_other_and_nothing_
         shutil.copy(certificate, files / "client.pem")
         ends_sessions.broker.stop()
         ends_sessions.broker.start()
-        pair.until(lambda: "No round closes" in pair.log_of("probe"), "a certificate without its key was not noticed")
+        pair.until(lambda: "No round closes" in pair.probe.said)
         # Long enough for every process to ask for metadata meanwhile, the workers among them.
         threading.Event().wait(2 * _METADATA_S)
         shutil.copy(key, files / "client.key")
         (files / "key-password").write_text("another-one\n")
-        pair.goes_on("with the renewed certificate")
+        pair.goes_on()

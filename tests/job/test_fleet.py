@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import threading
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +27,7 @@ from streaming.job.run import JvmGoneError, QueryEndedError
 from streaming.process import JOB, only_one
 from streaming.tables import LakeReader
 from tests.patience import until
+from tests.started import get
 
 _PATIENCE_S = 60.0
 
@@ -246,10 +246,10 @@ def test_the_job_says_which_cluster_fails_and_is_ready_all_the_same(
     with _running(file("good", "bad", more=f'[job]\nhealth = "127.0.0.1:{port}"\n')):
         for _ in range(3):
             queries.next()  # twice the bad one
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=30) as answer:
-            assert json.load(answer) == {"ready": True, "reasons": ["Cluster 'bad': no space"]}
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/live", timeout=30) as answer:
-            assert json.load(answer) == {"live": True, "reasons": []}
+        address = f"http://127.0.0.1:{port}/health"
+        ready, live = (json.loads(get(f"{address}/{asked}")[1]) for asked in ("ready", "live"))
+        assert ready == {"ready": True, "reasons": ["Cluster 'bad': no space"]}
+        assert live == {"live": True, "reasons": []}
 
 
 POISONED = "the Spark query has ended: ValueError: no such record"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,9 +19,9 @@ from streaming.demo.ports import free_port
 from streaming.probe import Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.run import _Beat
-from streaming.records import RoundClosed, RoundOpened
-from tests.patience import until
-from tests.probe.witness import Cluster, MakeSettings, rounds_of
+from streaming.records import RoundOpened
+from tests.probe.witness import Cluster, MakeSettings, closed_of, rounds_of
+from tests.started import Started, get, unconfigured
 
 pytestmark = pytest.mark.turn(2)
 
@@ -98,7 +95,7 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
                 assert time.monotonic() < deadline
     admin.close()
     records = [record for _, record in rounds_of(settings)]
-    assert [record for record in records if isinstance(record, RoundClosed)] == [first, second]
+    assert closed_of(settings) == [first, second]
     assert sum(isinstance(record, RoundOpened) for record in records) >= 3
     assert second.groups == first.groups == 2
 
@@ -119,55 +116,42 @@ def test_a_round_in_progress_ends_when_the_probe_is_to_stop(
     with Probe(settings, stop) as probe, pytest.raises(StopRequestedError):
         probe.round()
     assert [record.ends for _, record in rounds_of(settings) if isinstance(record, RoundOpened)] == [False, True]
-    assert not any(isinstance(record, RoundClosed) for _, record in rounds_of(settings))
-
-
-def environment(**values: str) -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("EVENKEEL_")} | values
+    assert closed_of(settings) == []
 
 
 @pytest.mark.kafka
-def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settings: MakeSettings) -> None:
+def test_the_process_runs_rounds_and_stops_cleanly(
+    cluster: Cluster, make_settings: MakeSettings, tmp_path: Path
+) -> None:
     settings = make_settings()
     cluster.commit("g", cluster.topic(), [1])
     port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "streaming.probe"],
-        env=environment(
-            EVENKEEL_CLUSTER=settings.cluster,
-            EVENKEEL_KAFKA__BOOTSTRAP_SERVERS=cluster.bootstrap,
-            EVENKEEL_PROBE__INTERVAL_MS="200",
-            EVENKEEL_PROBE__ROUNDS_TOPIC=settings.probe.rounds_topic,
-            EVENKEEL_PROBE__EVENTS_TOPIC=settings.probe.events_topic,
-            EVENKEEL_PROBE__HEALTH=f"127.0.0.1:{port}",
-        ),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    environment = unconfigured() | {
+        "EVENKEEL_CLUSTER": settings.cluster,
+        "EVENKEEL_KAFKA__BOOTSTRAP_SERVERS": cluster.bootstrap,
+        "EVENKEEL_PROBE__INTERVAL_MS": "200",
+        "EVENKEEL_PROBE__ROUNDS_TOPIC": settings.probe.rounds_topic,
+        "EVENKEEL_PROBE__EVENTS_TOPIC": settings.probe.events_topic,
+        "EVENKEEL_PROBE__HEALTH": f"127.0.0.1:{port}",
+    }
 
-        def closed() -> bool:
-            assert process.poll() is None
-            there = settings.probe.rounds_topic in cluster.admin.list_topics()
-            return there and sum(isinstance(record, RoundClosed) for _, record in rounds_of(settings)) >= 2
+    def closed() -> bool:
+        there = settings.probe.rounds_topic in cluster.admin.list_topics()
+        return there and len(closed_of(settings)) >= 2
 
-        until(closed, seconds=60)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=30) as answer:
-            assert json.load(answer)["ready"]
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 0
-    assert "Traceback" not in errors
-    assert errors.splitlines()[-1].endswith("Stopped.")
+    with Started([sys.executable, "-m", "streaming.probe"], tmp_path / "log", environment) as process:
+        process.until(closed)
+        assert json.loads(get(f"http://127.0.0.1:{port}/health/ready")[1])["ready"]
+        process.stop()
+    assert "Traceback" not in process.said
+    assert process.said.splitlines()[-1].endswith("Stopped.")
 
 
 def test_an_unreachable_cluster_ends_the_process_with_one_sentence() -> None:
     address = f"127.0.0.1:{free_port()}"
     done = subprocess.run(
         [sys.executable, "-m", "streaming.probe"],
-        env=environment(EVENKEEL_KAFKA__BOOTSTRAP_SERVERS=address),
+        env=unconfigured() | {"EVENKEEL_KAFKA__BOOTSTRAP_SERVERS": address},
         capture_output=True,
         text=True,
         timeout=60,

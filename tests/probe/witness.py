@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -157,11 +157,21 @@ def read_round(settings: Settings, closed: RoundClosed) -> Seen:
     return Seen(events, keys)
 
 
+def read_all(bootstrap: str, topic: str) -> list[Any]:
+    """All records of a topic so far, partition by partition."""
+    with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)) as consumer:
+        places = [TopicPartition(topic, partition) for partition in consumer.partitions_for_topic(topic) or (0,)]
+        ends = consumer.end_offsets(places)
+    return [record for place in places for record in read(bootstrap, topic, place.partition, 0, ends[place])]
+
+
 def rounds_of(settings: Settings) -> list[tuple[int, RoundOpened | RoundClosed]]:
     """Append time in ms and content of each record of the rounds topic so far, in order."""
-    bootstrap, topic = settings.bus_kafka.bootstrap_servers, settings.probe.rounds_topic
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)
-    end = consumer.end_offsets([TopicPartition(topic, 0)])[TopicPartition(topic, 0)]
-    consumer.close()
-    decoded = [(record.timestamp, decode_round(record.value)) for record in read(bootstrap, topic, 0, 0, end)]
+    records = read_all(settings.bus_kafka.bootstrap_servers, settings.probe.rounds_topic)
+    decoded = [(record.timestamp, decode_round(record.value)) for record in records]
     return [(time, record) for time, record in decoded if isinstance(record, RoundOpened | RoundClosed)]
+
+
+def closed_of(settings: Settings) -> list[RoundClosed]:
+    """The rounds that have closed so far."""
+    return [record for _, record in rounds_of(settings) if isinstance(record, RoundClosed)]

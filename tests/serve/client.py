@@ -6,12 +6,8 @@ import asyncio
 import json
 import os
 import re
-import subprocess
-import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_from_bytes, unquote
 
-import pytest
 from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
@@ -30,6 +25,7 @@ from streaming.serve.api.listings import encode_cursor
 from streaming.serve.metrics.scrapes import Scrapes
 from streaming.serve.model import Model
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeLake
+from tests.started import EVENKEEL, Started, get
 
 
 @dataclass(frozen=True)
@@ -163,8 +159,6 @@ def text_of(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-EVENKEEL = str(Path(sys.executable).with_name("evenkeel"))
-
 _PAUSE_S = 0.05
 """Without a pause, the asking takes as much processor time as the answer."""
 
@@ -172,24 +166,15 @@ _PAUSE_S = 0.05
 @contextmanager
 def running(
     lake: Path | str, log: Path, *, until: str = "ok silent", **environment: str
-) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+) -> Iterator[tuple[str, Started]]:
     """The process, once `/health` says one of some words; yields its address."""
     port = free_port()
     given = {**os.environ, "EVENKEEL_SERVE__REFRESH_MS": "500", "EVENKEEL_SERVE__ALERTS": "false", **environment}
-    with log.open("wb") as output:
-        command = [EVENKEEL, "serve", "--lake", str(lake), "--listen", f"127.0.0.1:{port}"]
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=given)
-        try:
-            address = f"http://127.0.0.1:{port}"
-            while _status(address) not in until.split():
-                if process.poll() is not None:
-                    pytest.fail(log.read_text())
-                pause()
-            yield address, process
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+    command = [EVENKEEL, "serve", "--lake", str(lake), "--listen", f"127.0.0.1:{port}"]
+    with Started(command, log, given) as process:
+        address = f"http://127.0.0.1:{port}"
+        process.until(lambda: _status(address) in until.split())
+        yield address, process
 
 
 def pause() -> None:
@@ -200,16 +185,6 @@ def pause() -> None:
 def _status(address: str) -> str:
     status, said = get(f"{address}/health")
     return str(json.loads(said)["status"]) if status == 200 else ""
-
-
-def get(address: str, **headers: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=30) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-    except OSError:
-        return 0, ""
 
 
 TEXTS = st.one_of(

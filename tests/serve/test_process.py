@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -21,7 +20,8 @@ from tests.alerts.build import DRIFT, Writer, drifted, lease_elsewhere, time_of
 from tests.alerts.services import Receiver
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.patience import until
-from tests.serve.client import EVENKEEL, get, pause, running
+from tests.serve.client import pause, running
+from tests.started import EVENKEEL, Started, get
 
 pytestmark = pytest.mark.turn(6)
 
@@ -46,20 +46,16 @@ def test_a_new_round_is_in_the_next_scrape_its_alerts_are_delivered_a_second_ser
         line = f'evenkeel_group_lag_max_offsets{{cluster="{CLUSTER}",group="g"}} '
         assert f"{line}{lake.last}\n" in get(f"{address}/metrics", Authorization="Bearer t")[1]
         lake.next_round()
-        while f"{line}{lake.last}\n" not in get(f"{address}/metrics", Authorization="Bearer t")[1]:
-            assert process.poll() is None
-            pause()
+        process.until(lambda: f"{line}{lake.last}\n" in get(f"{address}/metrics", Authorization="Bearer t")[1])
         writer.shift_ms = int(lake.end.timestamp() * 1000) - time_of(lake.last)
         writer.write(lake.last + 1, {"drift": drifted("a")})
         receiver.wait(1)
         command = [EVENKEEL, "serve", "--lake", str(tmp_path / "lake"), "--listen", address.removeprefix("http://")]
         second = subprocess.run(command, capture_output=True, text=True, check=False)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        process.stop()
     assert [row["group_id"] for row in writer.transitions()] == ["a"]
-    told = (tmp_path / "log").read_text()
-    assert f"the page is at {address}, with metrics and API, of the tables in {tmp_path / 'lake'}" in told
-    assert "Traceback" not in told
+    assert f"the page is at {address}, with metrics and API, of the tables in {tmp_path / 'lake'}" in process.said
+    assert "Traceback" not in process.said
     assert second.returncode == 2
     assert second.stderr.startswith("The server cannot listen on 127.0.0.1:")
     assert second.stderr.count("\n") == 1
@@ -93,27 +89,14 @@ def _given(folder: Path, writer: Writer) -> dict[str, str]:
 def test_page_queries_that_hang_and_take_all_they_can_delay_no_alert(tmp_path: Path) -> None:
     writer = Writer(tmp_path)
     writer.write(0, {})
-    hogged = subprocess.Popen(
-        [sys.executable, "-m", "tests.serve.hogged"],
-        env=os.environ | _given(tmp_path, writer),
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).resolve().parents[2],
-    )
-    try:
-        assert hogged.stdout.readline() == b"hogged\n"
-        until(lambda: Path(writer.root, "alerts").is_dir(), told="the alerter begins")
+    command, environment = [sys.executable, "-m", "tests.serve.hogged"], os.environ | _given(tmp_path, writer)
+    with Started(command, tmp_path / "log", environment) as hogged:
+        hogged.until(lambda: "hogged\n" in hogged.said)
+        hogged.until(lambda: Path(writer.root, "alerts").is_dir())
         time.sleep(3)
         for number in range(1, 4):
             writer.write(number, {"drift": drifted(f"g{number}")})
-            until(
-                lambda so_far=number: len(writer.transitions()) == so_far,
-                seconds=15,
-                told="an alert fires within seconds",
-            )
-        assert hogged.poll() is None
-    finally:
-        hogged.kill()
-        hogged.wait()
+            hogged.until(lambda so_far=number: len(writer.transitions()) == so_far, seconds=15)
 
 
 def test_questions_of_the_page_have_a_database_of_their_own(tmp_path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -15,13 +13,11 @@ from kafka import KafkaAdminClient
 
 from streaming.demo.ports import free_port
 from streaming.tables import LakeReader
-from tests.patience import until
 from tests.probe.witness import Cluster
 from tests.rocketmq.servers import EmbeddedRocketMQ
+from tests.started import EVENKEEL, Started
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900)]
-
-_PATIENCE_S = 240.0
 
 
 class _Fleet:
@@ -30,7 +26,7 @@ class _Fleet:
     def __init__(self, folder: Path, bootstrap: str, unique: str) -> None:
         self._file, self._bootstrap, self._unique = folder / "evenkeel.toml", bootstrap, unique
         self._page, self._dead = free_port(), free_port()
-        self.lake, self.log = folder / "lake", folder / "output"
+        self.lake = folder / "lake"
         self.reader = LakeReader(self.lake)
 
     def write(self, *names: str, more: str = "") -> None:
@@ -47,20 +43,12 @@ class _Fleet:
         new.replace(self._file)
 
     @contextmanager
-    def up(self) -> Iterator[psutil.Process]:
+    def up(self) -> Iterator[None]:
         """Run `evenkeel up` until the end of the block."""
         environment = os.environ | {"EVENKEEL_CONFIG": str(self._file)}
-        with self.log.open("ab") as output:
-            running = subprocess.Popen(
-                [Path(sys.executable).with_name("evenkeel"), "up"], env=environment, stdout=output, stderr=output
-            )
-        try:
-            yield psutil.Process(running.pid)
-            running.terminate()
-            assert running.wait(_PATIENCE_S) == 0
-        finally:
-            running.kill()
-            running.wait()
+        with Started([EVENKEEL, "up"], self._file.with_name("output"), environment) as self.running:
+            yield
+            self.running.stop()
 
     def newest(self, cluster: str) -> int:
         """Number of the cluster's newest round; -1 before the first."""
@@ -70,32 +58,27 @@ class _Fleet:
         [row] = self.reader.rows("SELECT coalesce(max(round), -1) AS n FROM rounds WHERE cluster = ?", [cluster])
         return int(row["n"])
 
-    def wait(self, is_so: Callable[[], bool], what: str) -> None:
-        """Wait until something is so."""
-        told = lambda: f"not {what}:\n{self.log.read_text('utf-8')[-4_000:]}"  # noqa: E731
-        until(is_so, seconds=_PATIENCE_S, pause_s=0.25, told=told)
-
     def wait_for_rounds(self, cluster: str, more: int = 1) -> None:
         """Wait until rows of more rounds have come."""
         goal = self.newest(cluster) + more
-        self.wait(lambda: self.newest(cluster) >= goal, f"{more} rounds of {cluster}")
+        self.running.until(lambda: self.newest(cluster) >= goal)
 
 
-def _below(up: psutil.Process) -> dict[int, tuple[list[str], str]]:
+def _below(up: Started) -> dict[int, tuple[list[str], str]]:
     """Command line, and the cluster that it is the probe of, of each process below."""
     found = {}
-    for child in up.children(recursive=True):
+    for child in up.below():
         with suppress(psutil.Error):  # it has ended meanwhile
             found[child.pid] = child.cmdline(), child.name().partition("probe-")[2]
     return found
 
 
-def _probe_of(up: psutil.Process, cluster: str) -> int:
+def _probe_of(up: Started, cluster: str) -> int:
     [found] = [pid for pid, (_, of) in _below(up).items() if of == cluster]
     return found
 
 
-def _jobs_of(up: psutil.Process) -> set[int]:
+def _jobs_of(up: Started) -> set[int]:
     return {
         pid
         for pid, (line, _) in _below(up).items()
@@ -118,9 +101,10 @@ def test_a_cluster_that_is_away_or_poisoned_changes_nothing_in_the_others_and_th
     poisoned = [path for path in (fleet.lake / "_checkpoints" / "ill" / "state").rglob("*") if path.is_file()]
     for path in poisoned:
         path.write_bytes(b"poison")
-    with fleet.up() as up:
+    with fleet.up():
+        up = fleet.running
         fleet.wait_for_rounds("well", 10)
-        fleet.wait(lambda: "cluster ill: " in fleet.log.read_text("utf-8"), "told of the poisoned one")
+        up.until(lambda: "cluster ill: " in up.said)
         job, probe = _jobs_of(up), _probe_of(up, "well")
         fleet.wait_for_rounds("well", 5)
         assert fleet.newest("ill") == before
@@ -128,12 +112,11 @@ def test_a_cluster_that_is_away_or_poisoned_changes_nothing_in_the_others_and_th
         fleet.write("well", "ill", "new", "dead")
         fleet.wait_for_rounds("new", 3)
         fleet.write("well", "new", "dead")
-        fleet.wait(lambda: not any(of == "ill" for _, of in _below(up).values()), "without a probe of the ill one")
+        up.until(lambda: not any(of == "ill" for _, of in _below(up).values()))
         fleet.wait_for_rounds("well", 3)
         assert (_jobs_of(up), _probe_of(up, "well")) == (job, probe)
-    log = fleet.log.read_text("utf-8")
-    assert "Its query starts again in" in log
-    assert "cluster ill is watched no more: it is not in the settings file" in log
+    assert "Its query starts again in" in up.said
+    assert "cluster ill is watched no more: it is not in the settings file" in up.said
 
 
 def test_the_log_admin_mode_and_rocketmq_are_watched_side_by_side(
@@ -153,7 +136,7 @@ def test_the_log_admin_mode_and_rocketmq_are_watched_side_by_side(
         sql = (
             "SELECT cluster, committed_offset, lag FROM lag_current WHERE topic = ? AND partition = 0 ORDER BY cluster"
         )
-        fleet.wait(lambda: len(fleet.reader.rows(sql, [topic])) == 2, "the lag of both")
+        fleet.running.until(lambda: len(fleet.reader.rows(sql, [topic])) == 2)
     rows = fleet.reader.rows(sql, [topic])
     assert [tuple(row.values()) for row in rows] == [("admin", 2, 3), ("log", 2, 3)]
     sql = "SELECT cluster, source FROM rounds_current ORDER BY cluster"

@@ -5,21 +5,19 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-import sys
-import urllib.error
-import urllib.request
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer
 
 from streaming.demo.ports import free_port
 from streaming.tables import TABLES, LakeReader
-from tests.patience import until
 from tests.probe.secured import PASSWORD, RIGHTS, running
+from tests.probe.witness import read_all
+from tests.started import EVENKEEL, Started, get
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1_500)]
 
@@ -40,8 +38,6 @@ _VARIABLES = {
 }
 _WRONG = "s3cret-that-is-wrong"
 _IN_FILES = ("s3cret-in-the-targets-file",)
-
-_PATIENCE_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -105,40 +101,26 @@ def _remembered(pid: int) -> dict[str, str]:
     return {name: secret for name, (secret, _) in _VARIABLES.items() if secret.encode() in memory}
 
 
-def _watch(up: int, seen: dict[tuple[int, float], tuple[str, str, dict[str, str]]]) -> None:
+def _watch(up: Started, seen: dict[tuple[int, float], tuple[str, str, dict[str, str]]]) -> None:
     """Note program, command line and environment of the processes of `up`, some of which soon end."""
-    for process in psutil.Process(up).children(recursive=True):
+    for process in up.below():
         with suppress(psutil.Error):
-            noted = _program_of(process, up), " ".join(process.cmdline()), process.environ()
+            noted = _program_of(process, up.pid), " ".join(process.cmdline()), process.environ()
             seen[process.pid, process.create_time()] = noted
 
 
 def _answer(page: int, path: str) -> bytes:
     secret = _VARIABLES["EVENKEEL_SERVE__PASSWORD"][0]
     login = base64.b64encode(f"evenkeel:{secret}".encode()).decode()
-    request = urllib.request.Request(f"http://127.0.0.1:{page}{path}", headers={"Authorization": f"Basic {login}"})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return bytes(answer.read())
-    except urllib.error.HTTPError as refused:
-        return refused.read()
-    except OSError:
-        return b""
+    return get(f"http://127.0.0.1:{page}{path}", Authorization=f"Basic {login}")[1].encode()
 
 
 def _records(bootstrap: str) -> bytes:
     """Every key and value of the topics that Evenkeel wrote."""
     with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)) as consumer:
         topics = [topic for topic in consumer.topics() if topic.startswith("evenkeel.")]
-        places = [TopicPartition(topic, each) for topic in topics for each in consumer.partitions_for_topic(topic)]
-        consumer.assign(places)
-        consumer.seek_to_beginning()
-        # More comes all the time.
-        ends, found = consumer.end_offsets(places), []
-        while any(consumer.position(place) < end for place, end in ends.items()):
-            for records in consumer.poll(1000).values():
-                found += [(record.key or b"") + (record.value or b"") for record in records]
-    return b"\n".join(found)
+    records = [record for topic in topics for record in read_all(bootstrap, topic)]
+    return b"\n".join((record.key or b"") + (record.value or b"") for record in records)
 
 
 @pytest.fixture(scope="module")
@@ -156,11 +138,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
         config.write_text(_settings_of(folder, secured.port, secured.broker.bootstrap, page, "planted"))
         environment = os.environ | {name: secret for name, (secret, _) in _VARIABLES.items()}
         environment["EVENKEEL_CONFIG"] = str(config)
-        command = Path(sys.executable).with_name("evenkeel")
 
         def run(*words: str, **more: str) -> bytes:
             given = environment | more
-            done = subprocess.run([command, *words], env=given, capture_output=True, check=False, timeout=300)
+            done = subprocess.run([EVENKEEL, *words], env=given, capture_output=True, check=False, timeout=300)
             return done.stdout + done.stderr
 
         reader = LakeReader(folder / "lake")
@@ -171,16 +152,14 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
             reader.refresh()
             return len(reader.rows("SELECT round FROM rounds WHERE cluster = ?", [cluster]))
 
-        with (folder / "output").open("ab") as output:
-            up = subprocess.Popen([command, "up"], env=environment, stdout=output, stderr=output)
-        try:
+        with Started([EVENKEEL, "up"], folder / "output", environment) as up:
             seen: dict[tuple[int, float], tuple[str, str, dict[str, str]]] = {}
 
             def has_rounds() -> bool:
-                _watch(up.pid, seen)
+                _watch(up, seen)
                 return rounds("own") >= 3
 
-            until(has_rounds, seconds=_PATIENCE_S, told=(folder / "output").read_text)
+            up.until(has_rounds)
             for forked, (program, line, _) in list(seen.items()):
                 if "_fork_server" in line:
                     del seen[forked]
@@ -188,11 +167,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
                         has = _remembered(forked[0])
                         if has or program == "other":
                             seen[forked] = program, line, has
-            until(
-                lambda: b"evenkeel_" in _answer(page, "/metrics"),
-                seconds=_PATIENCE_S,
-                told=(folder / "output").read_text,
-            )
+            up.until(lambda: b"evenkeel_" in _answer(page, "/metrics"))
             for path in ("/", "/metrics", "/health/ready", "/api/v1/groups", "/clusters", "/alerts", "/evenkeel"):
                 texts[f"server {path}"] = _answer(page, path)
             for cluster in ("own", "mq"):
@@ -203,9 +178,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> _Shown:
             texts["doctor token"] = run("doctor", "--cluster", "own", **by_token)
             texts["alert --test"] = run("alert", "--test", "--cluster", "own")
             texts["topics"] = _records(secured.broker.bootstrap)
-        finally:
-            up.terminate()
-            up.wait(300)
+            up.stop()
     texts["output"] = (folder / "output").read_bytes()
     texts["files of the lake"] = b"\n".join(path.read_bytes() for path in _files(folder / "lake"))
     reader.refresh()

@@ -11,28 +11,26 @@ import socket
 import stat
 import subprocess
 import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from streaming.config import KafkaSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.demo.ports import free_port
-from streaming.events import decode_round
 from streaming.places import cache_folder
-from streaming.records import RoundClosed
 from streaming.spark import class_archive
 from streaming.tables import TABLES, LakeReader
+from tests.probe.witness import closed_of
 from tests.short_lived import SHORT_LIVED
+from tests.started import Started, get
 
 if TYPE_CHECKING:
     from tests.installed import Installed
@@ -57,14 +55,6 @@ def _command_line(process: psutil.Process) -> str:
         return ""  # it has ended in the meantime
 
 
-def _answers(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
-            return bool(answer.status == 200)
-    except (OSError, urllib.error.URLError):
-        return False
-
-
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedBroker, int]]:
     """A broker with a plain port for the test and a port with a login for Evenkeel."""
@@ -83,14 +73,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Embedded
         yield broker, port
 
 
-class _Up:
+class _Up(Started):
     """A running `evenkeel up`; without a terminal, so that it prints the logs."""
 
     def __init__(self, installed: Installed, elsewhere: Path, folder: Path, port: int, page: int) -> None:
         self.lake = folder / "lake"
         self.reader = LakeReader(self.lake)
         self.back: set[str] = set()
-        self._output = folder / "output"
         kafka = {
             "SECURITY_PROTOCOL": "SASL_PLAINTEXT",
             "SASL_MECHANISM": "PLAIN",
@@ -103,63 +92,26 @@ class _Up:
         # With the archive of classes that the other tests' sessions have.
         shorter = {"EVENKEEL_CACHE": str(cache_folder()), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
         command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
-        with self._output.open("ab") as output:
-            self.process = subprocess.Popen(
-                [installed.bin / "evenkeel", *command],
-                cwd=elsewhere,
-                env=installed.environment | settings | shorter,
-                stdout=output,
-                stderr=output,
-            )
-
-    @property
-    def output(self) -> str:
-        return self._output.read_text("utf-8", "replace")
-
-    def children(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children(recursive=True)
+        environment = installed.environment | settings | shorter
+        super().__init__([installed.bin / "evenkeel", *command], folder / "output", environment, elsewhere)
 
     def of(self, *words: str) -> set[psutil.Process]:
         """The running processes whose command lines contain all these words, without guards."""
-        told = {process: _command_line(process) for process in self.children()}
+        told = {process: _command_line(process) for process in self.below()}
         return {process for process, line in told.items() if all(w in line for w in words) and "_guard.py" not in line}
 
-    def until(self, true: Callable[[], Any], what: str, seconds: float = 240) -> Any:
-        deadline = time.monotonic() + seconds
-        pause = threading.Event()
-        while not (found := true()):
-            assert time.monotonic() < deadline, f"{what}: {self.output[-4000:]}"
-            assert self.process.poll() is None, f"up ended: {self.output[-4000:]}"
-            pause.wait(0.5)
-        return found
-
-    def kill(self, kinds: dict[str, tuple[str, str]]) -> None:
+    def kill_kinds(self, kinds: dict[str, tuple[str, str]]) -> None:
         """Kill all processes of these kinds at once, and wait for their successors."""
-        old = {name: self.until(lambda words=words: self.of(*words), name) for name, words in kinds.items()}
+        old = {name: self.until(lambda words=words: self.of(*words)) for name, words in kinds.items()}
         for process in set().union(*old.values()):
             process.kill()
         for name, words in kinds.items():
-            self.until(lambda name=name, words=words: self.of(*words) - old[name], f"{name} is not back")
+            self.until(lambda name=name, words=words: self.of(*words) - old[name])
             self.back.add(name)
 
     def newest_round(self) -> int:
         self.reader.refresh()
         return int(self.reader.rows("SELECT coalesce(max(round), -1) AS newest FROM rounds")[0]["newest"])
-
-
-def _closed_rounds(bootstrap: str) -> set[int]:
-    partition = TopicPartition("evenkeel.rounds", 0)
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest")
-    consumer.assign([partition])
-    end = consumer.end_offsets([partition])[partition]
-    rounds = set()
-    while consumer.position(partition) < end:
-        for record in consumer.poll(1000).get(partition, ()):
-            decoded = decode_round(record.value)
-            if isinstance(decoded, RoundClosed):
-                rounds.add(decoded.round)
-    consumer.close()
-    return rounds
 
 
 def _repeated(reader: LakeReader) -> dict[str, int]:
@@ -229,42 +181,39 @@ def life(
     admin.create_topics({"orders": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
     admin.close()
     page = free_port()
-    with _commits(broker.bootstrap):
-        up = _Up(installed, elsewhere, tmp_path_factory.mktemp("up"), port, page)
-        try:
-            up.until(lambda: up.newest_round() >= 0, "no round")
-            run = ["run", "--bootstrap", broker.bootstrap, "--lake", str(up.lake), "--cluster", "mine"]
-            second = installed.run("evenkeel", *run, cwd=elsewhere)
-            up.kill(
-                {
-                    "probe": ("-m", "streaming.probe"),
-                    "server": ("-m", "streaming.serve"),
-                    "the job's JVM": ("java", "SparkSubmit"),
-                }
-            )
-            newest = up.newest_round()
-            up.until(lambda: up.newest_round() > newest + 2, "no new round")
-            up.until(lambda: _answers(page), "the page does not answer")
-            told = "\n".join(map(_command_line, up.children()))
-            (of_the_server,) = up.of("-m", "streaming.serve")
-            environment = of_the_server.environ()
-            ours = [psutil.Process(up.process.pid), *up.children()]
-            up.process.send_signal(signal.SIGTERM)
-            assert up.process.wait(120) == 0, up.output
-        finally:
-            up.process.kill()
+    with _commits(broker.bootstrap), _Up(installed, elsewhere, tmp_path_factory.mktemp("up"), port, page) as up:
+        up.until(lambda: up.newest_round() >= 0)
+        run = ["run", "--bootstrap", broker.bootstrap, "--lake", str(up.lake), "--cluster", "mine"]
+        second = installed.run("evenkeel", *run, cwd=elsewhere)
+        up.kill_kinds(
+            {
+                "probe": ("-m", "streaming.probe"),
+                "server": ("-m", "streaming.serve"),
+                "the job's JVM": ("java", "SparkSubmit"),
+            }
+        )
+        newest = up.newest_round()
+        up.until(lambda: up.newest_round() > newest + 2)
+        up.until(lambda: get(f"http://127.0.0.1:{page}/")[0] == 200)
+        told = "\n".join(map(_command_line, up.below()))
+        (of_the_server,) = up.of("-m", "streaming.serve")
+        environment = of_the_server.environ()
+        ours = [psutil.Process(up.pid), *up.below()]
+        up.stop()
     assert psutil.wait_procs(ours, timeout=60)[1] == []
-    return _Life(up, page, port, second, _closed_rounds(broker.bootstrap), told, environment)
+    watched = Settings(kafka=KafkaSettings(bootstrap_servers=broker.bootstrap))
+    closed = {record.round for record in closed_of(watched)}
+    return _Life(up, page, port, second, closed, told, environment)
 
 
 def test_every_process_that_is_killed_is_back(life: _Life) -> None:
     assert life.up.back == {"probe", "server", "the job's JVM"}
     files = sorted((life.up.lake / "_logs" / "mine").glob("*.log*"))
     assert [file.stem for file in files] == ["job", "probe", "server", "up"]
-    assert life.up.output.rstrip().endswith("all processes have ended")
-    assert "job     | " in life.up.output
+    assert life.up.said.rstrip().endswith("all processes have ended")
+    assert "job     | " in life.up.said
     # The job's last message about its killed JVM is one sentence, which `up` repeats.
-    assert "job ended with code 1 (Spark's JVM is gone" in life.up.output
+    assert "job ended with code 1 (Spark's JVM is gone" in life.up.said
 
 
 def test_the_tables_are_whole_whatever_was_killed(life: _Life) -> None:
@@ -281,7 +230,7 @@ def test_the_tables_are_whole_whatever_was_killed(life: _Life) -> None:
 
 def test_the_secret_is_in_no_output_no_command_line_and_no_file(life: _Life) -> None:
     logs = "\n".join(file.read_text(errors="replace") for file in (life.up.lake / "_logs" / "mine").glob("*.log*"))
-    assert _SECRET not in life.up.output + life.told + logs
+    assert _SECRET not in life.up.said + life.told + logs
     assert "EVENKEEL_LAKE" in life.of_the_server
     assert _SECRET not in "".join(life.of_the_server.values())
     written = [file for file in life.up.lake.rglob("*") if file.is_file() and _SECRET.encode() in file.read_bytes()]
@@ -297,7 +246,7 @@ def test_its_logs_are_this_users_alone_and_its_tables_are_as_any_file(life: _Lif
 
 
 def test_nothing_of_the_working_folder_is_imported(life: _Life, elsewhere: Path) -> None:
-    assert "watching cluster mine" in life.up.output
+    assert "watching cluster mine" in life.up.said
     assert not (elsewhere / "trapped").exists()
 
 
@@ -323,11 +272,9 @@ def test_with_another_program_on_the_servers_port_the_rest_goes_on_and_nothing_o
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an earlier connection may still be closing
         taken.bind(("127.0.0.1", life.page))
         taken.listen()
-        again = _Up(installed, elsewhere, tmp_path, life.port, life.page)
-        try:
-            again.until(lambda: "server cannot run: The server cannot listen on" in again.output, "the port was free")
-            again.until(lambda: again.of("java", "SparkSubmit"), "there is no JVM")
-            ours = again.children()
-        finally:
-            again.process.kill()
+        with _Up(installed, elsewhere, tmp_path, life.port, life.page) as again:
+            again.until(lambda: "server cannot run: The server cannot listen on" in again.said)
+            again.until(lambda: again.of("java", "SparkSubmit"))
+            ours = again.below()
+            again.end(signal.SIGKILL)
     assert psutil.wait_procs(ours, timeout=60)[1] == []

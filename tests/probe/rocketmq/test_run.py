@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from kafka import KafkaConsumer, TopicPartition
 
 from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Settings
-from streaming.events import RocketMQGroupEvent, decode_event, decode_round
+from streaming.events import RocketMQGroupEvent, decode_event
 from streaming.probe import check
 from streaming.probe.deadline import AnotherProbeError
 from streaming.probe.rocketmq.run import RocketMQProbe
 from streaming.probe.standby.others import Identity
 from streaming.records import RoundClosed, RoundOpened
-from tests.probe.witness import asked_of_rocketmq
+from tests.probe.witness import asked_of_rocketmq, read_all, rounds_of
 from tests.rocketmq import recipes
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
@@ -34,22 +31,10 @@ def settings(bootstrap: str, rocketmq: EmbeddedRocketMQ, unique: str) -> Setting
     )
 
 
-def values(bootstrap: str, topic: str) -> Iterator[bytes]:
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=2_000, auto_offset_reset="earliest")
-    places = [TopicPartition(topic, partition) for partition in consumer.partitions_for_topic(topic)]
-    consumer.assign(places)
-    consumer.seek_to_beginning(*places)
-    ends = consumer.end_offsets(places)
-    while any(consumer.position(place) < ends[place] for place in places):
-        for records in consumer.poll(timeout_ms=500).values():
-            yield from (record.value for record in records)
-    consumer.close()
-
-
 def events(bootstrap: str, topic: str) -> dict[int, list[RocketMQGroupEvent]]:
     found: dict[int, list[RocketMQGroupEvent]] = {}
-    for value in values(bootstrap, topic):
-        event = decode_event(value)
+    for record in read_all(bootstrap, topic):
+        event = decode_event(record.value)
         assert isinstance(event, RocketMQGroupEvent), event
         found.setdefault(event.saw.round, []).append(event)
     return found
@@ -67,7 +52,7 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     assert (second.source, second.log, second.log_end, second.holds) == ("rocketmq", (), (), None)
     assert (second.groups, second.written, second.cluster) == (1, 1, unique)
     assert second.known_brokers == dict.fromkeys(rocketmq.brokers, 0)
-    rounds = [decode_round(value) for value in values(bootstrap, settings.probe.rounds_topic)]
+    rounds = [record for _, record in rounds_of(settings)]
     assert [type(record) for record in rounds] == [RoundOpened, RoundClosed, RoundOpened, RoundClosed, RoundOpened]
     assert rounds[4].ends
     assert rounds[3] == second

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,59 +17,24 @@ from streaming.probe import Probe
 from streaming.probe.deadline import AnotherProbeError
 from streaming.probe.standby.others import Identity
 from streaming.probe.writer import Opened, RoundWriter
-from streaming.records import RoundClosed
 from tests.patience import until
-from tests.probe.witness import Cluster, MakeSettings, rounds_of
+from tests.probe.witness import Cluster, MakeSettings, closed_of, rounds_of
+from tests.started import Started, unconfigured
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 INTERVAL_MS = 1_000
 
 
-class Process:
-    """A probe as a process."""
-
-    def __init__(self, settings: Settings, log: Path, supervisor: str = "") -> None:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("EVENKEEL_")}
-        self._log = log
-        with log.open("wb") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "streaming.probe"],
-                env=clean | environment_of(settings) | {SUPERVISOR: supervisor},
-                stdout=out,
-                stderr=out,
-            )
-
-    @property
-    def said(self) -> str:
-        return self._log.read_text(encoding="utf-8", errors="replace")
-
-    def end(self, number: signal.Signals) -> int:
-        self._process.send_signal(number)
-        return self._process.wait(60)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(60)
+def makers(settings: Settings) -> list[str]:
+    """The probes that closed rounds, each once, in order."""
+    return list(dict.fromkeys(record.probe for record in closed_of(settings)))
 
 
-class Rounds:
-    """The records of the rounds topic so far."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def closed(self) -> list[RoundClosed]:
-        return [record for _, record in rounds_of(self._settings) if isinstance(record, RoundClosed)]
-
-    def makers(self) -> list[str]:
-        """The probes that closed rounds, each once, in order."""
-        return list(dict.fromkeys(record.probe for record in self.closed()))
-
-    def wait(self, more: int) -> None:
-        """Until so many more rounds have closed."""
-        before = len(self.closed())
-        until(lambda: len(self.closed()) >= before + more)
+def wait_for_rounds(settings: Settings, more: int) -> None:
+    """Until so many more rounds have closed."""
+    before = len(closed_of(settings))
+    until(lambda: len(closed_of(settings)) >= before + more)
 
 
 @pytest.fixture
@@ -83,47 +47,40 @@ def watched(cluster: Cluster, make_settings: MakeSettings) -> Settings:
 
 
 @pytest.fixture
-def start(watched: Settings, tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    started: list[Process] = []
-
-    def make(supervisor: str = "") -> Process:
-        started.append(Process(watched, tmp_path / f"{len(started)}.log", supervisor))
-        return started[-1]
-
-    yield make
-    for process in started:
-        process.kill()
+def start(watched: Settings, tmp_path: Path) -> Iterator[Callable[[str], Started]]:
+    command = [sys.executable, "-m", "streaming.probe"]
+    environment = unconfigured() | environment_of(watched) | {SUPERVISOR: ""}
+    with ExitStack() as running:
+        yield lambda name: running.enter_context(Started(command, tmp_path / name, environment))
 
 
 @pytest.mark.nightly
 def test_a_second_process_stands_by_and_takes_over_at_an_end_and_after_a_kill(
-    watched: Settings, start: Callable[..., Process]
+    watched: Settings, start: Callable[[str], Started]
 ) -> None:
-    rounds = Rounds(watched)
-    first = start()
-    rounds.wait(2)
-    second = start()
-    until(lambda: "Standing by" in second.said)
-    rounds.wait(2)
-    assert len(rounds.makers()) == 2  # the one that created the topics, and the first
-    assert first.end(signal.SIGTERM) == 0
-    rounds.wait(3)
+    first = start("first")
+    wait_for_rounds(watched, 2)
+    second = start("second")
+    second.until(lambda: "Standing by" in second.said)
+    wait_for_rounds(watched, 2)
+    assert len(makers(watched)) == 2  # the one that created the topics, and the first
+    first.stop()
+    wait_for_rounds(watched, 3)
     assert "Took over the rounds" in second.said
-    assert len(rounds.makers()) == 3
-    third = start()
-    until(lambda: "Standing by" in third.said)
-    rounds.wait(1)
-    second.kill()
-    rounds.wait(2)
+    assert len(makers(watched)) == 3
+    third = start("third")
+    third.until(lambda: "Standing by" in third.said)
+    wait_for_rounds(watched, 1)
+    second.end(signal.SIGKILL)
+    wait_for_rounds(watched, 2)
     assert "has closed no round for 1" in third.said
-    assert len(rounds.makers()) == 4
-    assert third.end(signal.SIGTERM) == 0
+    assert len(makers(watched)) == 4
+    third.stop()
     # Never two at a time: every round was opened after the one before was closed, or given up.
-    records = [record for _, record in rounds_of(watched)]
-    numbers = [record.round for record in records if isinstance(record, RoundClosed)]
+    numbers = [record.round for record in closed_of(watched)]
     assert numbers == sorted(numbers)
-    changes = [record.probe for record in records if isinstance(record, RoundClosed)]
-    assert changes == sorted(changes, key=rounds.makers().index)
+    changes = [record.probe for record in closed_of(watched)]
+    assert changes == sorted(changes, key=makers(watched).index)
     assert [each.said.count("Traceback") for each in (first, second, third)] == [0, 0, 0]
 
 
@@ -146,7 +103,7 @@ def test_of_two_that_open_a_round_at_the_same_moment_one_closes_it(
         other.round()
         with pytest.raises(AnotherProbeError):
             one.round()
-    assert Rounds(watched).makers() == ["created", "b"]
+    assert makers(watched) == ["created", "b"]
 
 
 def test_a_probe_that_stands_by_is_stopped_at_once_and_leaves_the_rounds_alone(watched: Settings) -> None:

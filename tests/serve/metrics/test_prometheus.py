@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
-import subprocess
 import threading
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from streaming.tables import table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.patience import until
 from tests.serve.client import running
+from tests.started import Started, get
 
 pytestmark = pytest.mark.soak
 
@@ -264,37 +263,31 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             f"--web.listen-address=127.0.0.1:{port}",
         ]  # fmt: skip
         growing = threading.Thread(target=grow)
-        with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        with Started(command, folder / "log", os.environ) as process:
             growing.start()
             try:
                 there = Watched(f"http://127.0.0.1:{port}", rounds)
                 # Rates need some rounds.
-                seen = f"count_over_time(evenkeel_cluster_groups[5m]) > {PROGRESS_S}"
-                until(lambda: query(there, seen), seconds=180, pause_s=1, told=(folder / "log").read_text)
+                process.until(
+                    lambda: query(there, f"count_over_time(evenkeel_cluster_groups[5m]) > {PROGRESS_S}"), seconds=180
+                )
                 yield there
             finally:
                 more.set()
                 growing.join()
-                process.terminate()
-                process.wait(60)
 
 
 def query(there: Watched, text: str) -> list[dict[str, Any]]:
-    try:
-        address = f"{there.address}/api/v1/query?query={urllib.parse.quote(text)}"
-        with urllib.request.urlopen(address, timeout=30) as answer:
-            found = json.load(answer)
-    except urllib.error.HTTPError as error:
-        pytest.fail(f"{text}: {error.read().decode()}")
-    except urllib.error.URLError:
+    status, body = get(f"{there.address}/api/v1/query?query={urllib.parse.quote(text)}")
+    if not status:
         return []  # it still starts
-    assert found["status"] == "success", found
+    found = json.loads(body)
+    assert found["status"] == "success", (text, found)
     return found["data"]["result"]
 
 
 def test_every_mode_is_scraped_without_an_error(prometheus: Watched) -> None:
-    with urllib.request.urlopen(f"{prometheus.address}/api/v1/targets", timeout=30) as answer:
-        targets = json.load(answer)["data"]["activeTargets"]
+    targets = json.loads(get(f"{prometheus.address}/api/v1/targets")[1])["data"]["activeTargets"]
     assert {(t["scrapePool"], t["health"], t["lastError"]) for t in targets} == {(mode, "up", "") for mode in MODES}
 
 
@@ -357,8 +350,8 @@ def test_every_panel_on_evenkeel_itself_shows_what_it_should(prometheus: Watched
 
 def test_the_shipped_rules_are_loaded_and_none_of_them_fires(prometheus: Watched) -> None:
     def rules() -> list[dict[str, Any]]:
-        with urllib.request.urlopen(f"{prometheus.address}/api/v1/rules", timeout=30) as answer:
-            return [rule for group in json.load(answer)["data"]["groups"] for rule in group["rules"]]
+        groups = json.loads(get(f"{prometheus.address}/api/v1/rules")[1])["data"]["groups"]
+        return [rule for group in groups for rule in group["rules"]]
 
     found = settled(rules, lambda found: all(rule["health"] == "ok" for rule in found))
     assert len(found) == 9
