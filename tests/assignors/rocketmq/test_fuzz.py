@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 import pytest
@@ -22,8 +23,67 @@ from assignors.rocketmq import (
     strategy_named,
 )
 from tests.examples import by_day
-from tests.oracle.java_rocketmq import Answer, RocketMq, RocketMqCase
-from tests.oracle.java_runner import Thrown
+from tests.oracle.java_runner import JavaRunner, Thrown, hexed, joined, thrown_in, unhexed
+
+RELEASE = "5.5.0"
+
+
+@dataclass(frozen=True)
+class RocketMqCase:
+    """Calls of one strategy by several clients, each with the same lists."""
+
+    strategy: str
+    queues: Queues
+    clients: tuple[str, ...]
+    callers: tuple[str, ...]
+    options: Options = field(default_factory=Options)
+    presort: bool = True
+
+
+Answer = Queues | Thrown | None
+
+
+class RocketMq(JavaRunner):
+    """The real classes; a context manager."""
+
+    def __init__(self) -> None:
+        super().__init__("RocketMqRunner.java", f"rocketmq-{RELEASE}")
+
+    def allocate(self, cases: Sequence[RocketMqCase]) -> list[list[Answer]]:
+        """The results for each case's callers."""
+        return [
+            [thrown_in(answer) or _read(answer) for answer in line.split("|")] if case.callers else []
+            for case, line in zip(cases, self.ask([_line(case) for case in cases]), strict=True)
+        ]
+
+
+def _line(case: RocketMqCase) -> str:
+    options = case.options
+    return "\t".join(
+        (
+            case.strategy,
+            str(int(case.presort)),
+            str(options.virtual_node_cnt),
+            "-" if options.message_queue_list is None else _listed(options.message_queue_list),
+            "-" if options.consumeridcs is None else joined(";", sorted(options.consumeridcs)),
+            hexed(options.room_separator),
+            _listed(case.queues),
+            joined(";", case.clients),
+            joined(";", case.callers),
+        )
+    )
+
+
+def _listed(queues: Queues) -> str:
+    return ";".join(f"{hexed(queue.topic)}:{hexed(queue.broker)}:{queue.queue}" for queue in queues)
+
+
+def _read(answer: str) -> Queues | None:
+    if answer == "-":
+        return None
+    parts = [queue.split(":") for queue in answer.split(";")] if answer else []
+    return tuple(MessageQueue(unhexed(topic), unhexed(broker), int(number)) for topic, broker, number in parts)
+
 
 CASES = int(os.environ.get("CASES", "1000"))
 pytestmark = [pytest.mark.java, pytest.mark.timeout(0 if CASES > 20_000 else 300)]
