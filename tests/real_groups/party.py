@@ -22,9 +22,9 @@ Place = tuple[str, int]
 
 
 class Party:
-    """The members of one group. A context manager, at whose end all of them leave."""
+    """The members of one group. A context manager, at whose end all leave. Without `java`, it has none of Java."""
 
-    def __init__(self, bootstrap: str, java: JavaMembers, group: str) -> None:
+    def __init__(self, bootstrap: str, java: JavaMembers | None, group: str) -> None:
         self.group = group
         self.consumers: list[Consumer] = []
         self._bootstrap = bootstrap
