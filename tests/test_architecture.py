@@ -87,7 +87,7 @@ ROOMS = {
         "streaming.exceptions streaming.lifecycle streaming.stores streaming.times",
     ),
     "streaming.probe": room(
-        "kafka msgspec tenacity",
+        "kafka msgspec",
         "streaming.bus streaming.config streaming.events streaming.exceptions streaming.health streaming.lifecycle "
         "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.share_state "
         "streaming.stores streaming.terminal streaming.times",

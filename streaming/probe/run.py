@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
-
-from tenacity import (
-    RetryCallState,
-    RetryError,
-    Retrying,
-    retry_if_exception_type,
-    stop_when_event_set,
-    wait_random_exponential,
-)
-from tenacity.nap import sleep_using_event
 
 from streaming.config import Settings, host_and_port, load_settings
 from streaming.health import LIVE, READY, Condition, health_served
@@ -183,31 +174,26 @@ def _persistently(
         SetupError: A person must fix something.
     """
     began = time.monotonic()
+    pause, longest = _FIRST_RETRY_S, min(_LAST_RETRY_S, max(1.0, interval))
     warned = False
-
-    def tell(state: RetryCallState) -> None:
-        nonlocal warned
-        why = f"{told[0]}: {state.outcome.exception() if state.outcome else ''}"
-        failed(why)
-        if not warned:
-            _LOG.warning("%s. Still trying.", why)
-        warned = True
-
-    retrying = Retrying(
-        retry=retry_if_exception_type(RoundAbandonedError),
-        wait=wait_random_exponential(multiplier=_FIRST_RETRY_S, max=min(_LAST_RETRY_S, max(1.0, interval))),
-        stop=stop_when_event_set(stop),
-        sleep=sleep_using_event(stop),
-        before_sleep=tell,
-    )
-    try:
-        found = retrying(attempt)
-    except RetryError as error:
-        message = "the probe was asked to stop"
-        raise StopRequestedError(message) from error
-    if warned:
-        _LOG.warning("%s, after %.0f s.", told[1], time.monotonic() - began)
-    return found
+    while True:
+        try:
+            found = attempt()
+        except RoundAbandonedError as error:
+            why = f"{told[0]}: {error}"
+            failed(why)
+            if not warned:
+                _LOG.warning("%s. Still trying.", why)
+            warned = True
+            # Probes that lost the same broker do not all come back at once.
+            if stop.wait(random.uniform(0, pause)):  # noqa: S311 - no secret
+                message = "the probe was asked to stop"
+                raise StopRequestedError(message) from error
+            pause = min(2 * pause, longest)
+        else:
+            if warned:
+                _LOG.warning("%s, after %.0f s.", told[1], time.monotonic() - began)
+            return found
 
 
 class _Beat:
