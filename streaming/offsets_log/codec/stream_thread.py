@@ -28,12 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 from streaming.offsets_log.codec.interpreter import value_layout
 from streaming.offsets_log.codec.layouts import data_schema
-from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion
+from streaming.offsets_log.codec.record_types import RecordValue, Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
 from streaming.records import StreamThread, TopicPartitions, each_of
 
@@ -52,23 +52,6 @@ _NEVER: Final = 2**63 - 1
 
 _TASK_BYTES, _PARTITION_BYTES, _HOST_BYTES = 8, 6, 10
 """The fewest bytes of a task, of a partition and of a host with its partitions."""
-
-
-class SubscriptionInfo(NamedTuple):
-    """What a thread tells its leader.
-
-    Attributes:
-        version: As written.
-        fields: Named tuple with Kafka's field names, see `interpreter.py`.
-    """
-
-    version: int
-    fields: Any
-
-    @property
-    def process_id(self) -> str:
-        """Id of its process as Java prints a UUID."""
-        return str(UUID(bytes=self.fields.processId))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +75,8 @@ class AssignmentInfo:
 
 def decode_subscription_info(
     data: bytes, allowance: Allowance | None = None
-) -> SubscriptionInfo | UnknownVersion | Rejected:
-    """Decode what a thread tells its leader. Never raises."""
+) -> RecordValue | UnknownVersion | Rejected:
+    """Decode what a thread tells its leader, its `SubscriptionInfo`. Never raises."""
     reader = Reader(data, allowance=allowance)
     try:
         version = reader.int32("version")
@@ -101,7 +84,7 @@ def decode_subscription_info(
             return UnknownVersion(version)
         if version < 1:
             return Rejected(f"subscription info: version {version} is none of Kafka Streams")
-        return SubscriptionInfo(version, value_layout(_SCHEMA, version).read(reader))
+        return RecordValue(_SCHEMA, version, value_layout(_SCHEMA, version).read(reader))
     except MalformedError as error:
         return Rejected(f"subscription info: {error}")
 
@@ -157,7 +140,7 @@ def stream_thread(subscription: bytes | None, assignment: bytes | None, assigned
     told = decode_subscription_info(subscription or b"", allowance)
     if isinstance(told, Rejected):
         return StreamThread(unreadable=told.reason)
-    process = None if isinstance(told, UnknownVersion) else told.process_id
+    process = None if isinstance(told, UnknownVersion) else str(UUID(bytes=told.fields.processId))
     if not assignment and not assigned:
         return StreamThread(told.version, process)
     got = decode_assignment_info(assignment or b"", allowance)
