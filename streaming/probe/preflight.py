@@ -27,6 +27,7 @@ from streaming.probe.kafka.requests import Refused, Requests
 from streaming.probe.rocketmq.run import cluster_problems
 from streaming.probe.topics import create_missing, own_topics, wrong_settings
 from streaming.records import ADMIN, LOG
+from streaming.share_state import TOPIC as SHARE_STATE
 from streaming.stores import on_object_store
 
 _CHECK_S = 30.0
@@ -135,6 +136,7 @@ def _watched(requests: Requests, settings: Settings) -> Iterator[CheckResult]:
     yield from _of_configs(requests, settings, deadline)
     yield from _each("right Describe on groups", list(_group_lacks(requests, settings, deadline)))
     yield from _each("right Describe on topics", list(_topic_lacks(requests, settings, deadline)))
+    yield from _of_share_groups(requests, settings, deadline)
 
 
 def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> CheckResult:
@@ -166,6 +168,22 @@ def _of_configs(requests: Requests, settings: Settings, deadline: Deadline) -> I
             yield CheckResult("cluster", what, "warn", _lack(settings.kafka, "Read", f"Topic {topic!r}", why))
         else:
             yield CheckResult("cluster", what, "ok", "may be read")
+
+
+def _of_share_groups(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[CheckResult]:
+    """The rights that only share groups need, where their topic shows that there are any."""
+    rights = (requests.rights([SHARE_STATE], deadline) or {}).get(SHARE_STATE)
+    if not rights:
+        return
+    if ACLOperation.READ not in rights and settings.offsets_log != ADMIN:
+        why = "only start offsets and lag of share groups are known"
+        text = _lack(settings.kafka, "Read", f"Topic {SHARE_STATE!r}", why)
+        yield CheckResult("cluster", "rights for share groups", "warn", text)
+    watched = [group for group in settings.filters.groups if not group.startswith("/")] or [_NOBODY]
+    if Refused.FORBIDDEN in requests.share_settings(watched, deadline).values():
+        why = "nobody can say when deliveries of share groups are stuck"
+        text = _lack(settings.kafka, "DescribeConfigs", "Group '*'", why)
+        yield CheckResult("cluster", "rights for share groups", "warn", text)
 
 
 def _each(what: str, problems: list[str]) -> Iterator[CheckResult]:

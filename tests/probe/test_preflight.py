@@ -6,6 +6,8 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
@@ -17,8 +19,10 @@ from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, se
 from streaming.demo.librdkafka_member import transactional_producer
 from streaming.job.source.connection import kept_readers
 from streaming.job.source.settings import SourceSettings
-from streaming.probe import Probe, check, inspect
+from streaming.probe import Probe, check, inspect, preflight
+from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.holds import HELD_ROUNDS
+from streaming.probe.kafka.requests import Refused
 from tests.java_tools import run_java
 from tests.patience import until
 from tests.probe.secured import PASSWORD, RIGHTS, Secured
@@ -208,6 +212,28 @@ def test_nothing_is_missing_on_an_open_cluster_and_nothing_is_created(bootstrap:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     assert not [topic for topic in admin.list_topics() if topic.startswith(unique)]
     admin.close()
+
+
+@pytest.mark.parametrize(
+    ("rights", "answer", "lacking"),
+    [
+        (None, Refused.FORBIDDEN, []),
+        ({}, Refused.FORBIDDEN, []),
+        ({"__share_group_state": set()}, Refused.FORBIDDEN, []),
+        ({"__share_group_state": {ACLOperation.DESCRIBE}}, {}, ["Read"]),
+        ({"__share_group_state": {ACLOperation.DESCRIBE}}, Refused.FORBIDDEN, ["Read", "DescribeConfigs"]),
+        ({"__share_group_state": {ACLOperation.READ}}, {}, []),
+    ],
+)
+def test_what_share_groups_need_is_looked_at_where_there_are_any(
+    rights: object, answer: object, lacking: list[str]
+) -> None:
+    requests: Any = SimpleNamespace(
+        rights=lambda *_: rights, share_settings=lambda groups, _: dict.fromkeys(groups, answer)
+    )
+    told = list(preflight._of_share_groups(requests, Settings(cluster="prod"), Deadline.after(1)))
+    assert [line.text.split("right ")[1].split(" on")[0] for line in told] == lacking
+    assert {line.state for line in told} <= {"warn"}
 
 
 def test_a_name_that_does_not_resolve_is_said_in_one_sentence() -> None:
