@@ -24,6 +24,7 @@ from xml.etree import ElementTree as ET
 import pyspark
 import requests
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from streaming.jars import jar_sets
 from streaming.places import cache_folder
@@ -72,7 +73,7 @@ def python_components():
     required = closure(project["dependencies"])
     optional = closure([line for name in extras if name != "dev" for line in extras[name]])
     for part in found["components"]:
-        name = plain(part["name"])
+        name = canonicalize_name(part["name"])
         part["scope"] = "required" if name in required else "optional" if name in optional else "excluded"
         if part["name"] == "pyspark":
             part["components"] = [
@@ -89,9 +90,9 @@ def closure(lines):
     while left:
         wanted = left.pop()
         extras = {"", *wanted.extras}
-        if (plain(wanted.name), *sorted(extras)) in found:
+        if (canonicalize_name(wanted.name), *sorted(extras)) in found:
             continue
-        found |= {plain(wanted.name), (plain(wanted.name), *sorted(extras))}
+        found |= {canonicalize_name(wanted.name), (canonicalize_name(wanted.name), *sorted(extras))}
         try:
             needs = map(Requirement, requires(wanted.name) or ())
         except PackageNotFoundError:  # an extra that is not installed here
@@ -100,11 +101,6 @@ def closure(lines):
             need for need in needs if any(need.marker is None or need.marker.evaluate({"extra": e}) for e in extras)
         ]
     return found
-
-
-def plain(name):
-    """A package's name as registries compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def listed_jars():

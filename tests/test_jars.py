@@ -388,11 +388,11 @@ def test_the_bill_of_materials_has_every_package_of_the_lock_and_every_jar_with_
         if part["purl"].startswith("pkg:maven/")
     }
     assert hashes == {jar.coordinate: jar.sha256 for jar in supply.listed_jars()}
-    scopes = {supply.plain(part["name"]): part["scope"] for part in document["components"]}
+    scopes = {supply.canonicalize_name(part["name"]): part["scope"] for part in document["components"]}
     lock = (_CONF / "requirements.lock").read_text(encoding="utf-8")
     # A line for Windows alone is not installed here.
     named = [line for line in lock.splitlines() if "==" in line and line[0].isalnum() and "win32" not in line]
-    locked = {supply.plain(line.partition("==")[0]) for line in named}
+    locked = {supply.canonicalize_name(line.partition("==")[0]) for line in named}
     assert sorted(locked - scopes.keys()) == []
     assert [scopes[name] for name in ("pyspark", "kafka-python", "confluent-kafka", "pytest", "mypy")] == [
         *("required", "required", "optional", "excluded", "excluded")
