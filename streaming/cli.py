@@ -171,14 +171,23 @@ def submit(
     more: Annotated[list[str] | None, typer.Argument(metavar="-- ...", help="More arguments for spark-submit.")] = None,
 ) -> None:
     """Run the Spark job with its tasks on a cluster (docs/cluster.md)."""
+    from streaming.job.log import set_up_log  # noqa: PLC0415
+
+    set_up_log()  # before the imports below, which already log
     from streaming.cluster import submit as submit_job  # noqa: PLC0415
     from streaming.probe import ensure_ready  # noqa: PLC0415
 
     settings = _settings(bootstrap, lake, cluster)
     ensure_ready(settings)
-    arguments = ["--available-now"] * available_now + ["--rebuild-state"] * rebuild_state
-    code = submit_job(settings, master, python=python, checkpoint=checkpoint, arguments=arguments, more=more or [])
-    raise typer.Exit(code)
+    submit_job(
+        settings,
+        master,
+        python=python,
+        checkpoint=checkpoint,
+        available_now=available_now,
+        rebuild_state=rebuild_state,
+        more=more or [],
+    )
 
 
 @app.command()

@@ -145,10 +145,8 @@ ROOMS = {
         "streaming.health streaming.lifecycle streaming.notes streaming.times",
     ),
     "streaming.cluster": room(
-        # pyspark only to find its spark-submit.
-        "psutil pyspark",
-        "streaming.config streaming.exceptions streaming.jars streaming.job streaming.lifecycle streaming.places "
-        "streaming.process streaming.spark",
+        "",
+        "streaming.config streaming.exceptions streaming.job streaming.places streaming.process",
     ),
     "streaming.up": room(
         "rich",

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from streaming.spark.prepared import class_archive, use_prepared_home
-from streaming.spark.session import as_s3a, configured, jars_for, start_spark
+from streaming.spark.session import as_s3a, start_spark
 
-__all__ = ["as_s3a", "class_archive", "configured", "jars_for", "start_spark", "use_prepared_home"]
+__all__ = ["as_s3a", "class_archive", "start_spark", "use_prepared_home"]

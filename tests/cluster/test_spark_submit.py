@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -21,13 +19,12 @@ from pyspark import cloudpickle
 
 from streaming.cluster import spark_submit, submit
 from streaming.cluster.spark_submit import pack
-from streaming.config import JobSettings, KafkaSettings, Settings
+from streaming.config import KafkaSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
 from streaming.job.operator import operator
 from streaming.job.source.settings import SourceSettings
 from streaming.process import GuardedProcess
-from streaming.spark import jars_for
 from tests.short_lived import SHORT_LIVED
 
 _SECRET = "correct-horse-battery-staple"
@@ -76,40 +73,6 @@ def test_a_spark_home_without_spark_submit_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     with pytest.raises(SetupError, match=f"SPARK_HOME is {tmp_path}, which has no bin/spark-submit"):
         submit(Settings(), "spark://nowhere:7077")
-
-
-def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver = tmp_path / "entry.py"
-    driver.write_text(
-        "import signal, sys, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
-        "print('ready', flush=True)\ntime.sleep(600)\n"
-    )
-    monkeypatch.setattr(spark_submit, "_ENTRY", driver)
-    # The shell plays the JVM: if it got the signal, its exit code would be -15.
-    command = ["bash", "-c", f"{sys.executable} {driver}; exit $?"]
-    submitted = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
-    assert submitted.stdout.readline() == b"ready\n"
-    with spark_submit._passed_on(submitted.pid):
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert submitted.wait(60) == 7
-
-
-@pytest.mark.parametrize(
-    ("checkpoint", "configuration", "taken"),
-    [
-        ("/checkpoint", "", False),
-        ("s3://b/checkpoint", "", True),
-        ("s3a://b/checkpoint", "", True),
-        ("s3://b/checkpoint", "--packages=org.apache.hadoop:hadoop-aws:3.5.0", False),
-    ],
-)
-def test_jars_go_along_for_a_checkpoint_on_s3_alone(checkpoint: str, configuration: str, taken: bool) -> None:
-    settings = Settings(lake="s3://b/lake", job=JobSettings(writer="spark"))
-    expected = ["--jars", jars_for("", with_delta=False, with_s3a=True)] if taken else []
-    assert spark_submit._jars(settings, checkpoint, configuration) == expected
 
 
 @pytest.mark.parametrize(

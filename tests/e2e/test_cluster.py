@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,14 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
-from streaming.cluster import submit
-from streaming.config import Settings, Writer, checkpoint_of
+from streaming.config import Settings, Writer, checkpoint_of, environment_of
 from streaming.process import GuardedProcess
 from streaming.tables import LakeReader
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.made_groups import MadeGroups
 from tests.e2e.conftest import UNDISTURBED_ROUNDS, Recorded
 from tests.e2e.lakes import contents, differences, without_rebuilds
-from tests.e2e.recording import environment_of, settings_for
+from tests.e2e.recording import settings_for
 from tests.e2e.standalone import StandaloneCluster, kill_tree, python_without_evenkeel
 from tests.patience import until
 from tests.short_lived import SHORT_LIVED
@@ -117,18 +116,25 @@ def test_a_lost_worker_and_a_killed_driver_change_no_row(recorded: Recorded, tmp
 
 
 def _submit(
-    settings: Settings, folder: Path, cluster: StandaloneCluster, python: Path, output: Path, *arguments: str
+    settings: Settings,
+    folder: Path,
+    cluster: StandaloneCluster,
+    python: Path,
+    output: Path,
+    *arguments: str,
+    conf: Mapping[str, str] | None = None,
 ) -> GuardedProcess:
     # This machine's name may resolve to an address that the executors cannot reach.
-    here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
-    here += ["--conf", f"spark.executor.extraJavaOptions={' '.join(SHORT_LIVED)}"]
-    command = ["submit", *arguments, "--master", cluster.master, "--python", str(python), "--", *here]
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    here |= {"spark.executor.extraJavaOptions": " ".join(SHORT_LIVED), **(conf or {})}
+    more = [word for name, value in here.items() for word in ("--conf", f"{name}={value}")]
+    command = ["submit", *arguments, "--master", cluster.master, "--python", str(python), "--", *more]
     return GuardedProcess(
         [sys.executable, "-c", "from streaming.cli import main; main()", *command],
         log=output,
         cwd=folder,
         # Joined files are named as those of tasks.
-        environment=environment_of(settings, folder) | {"EVENKEEL_MAINTENANCE__IN_JOB": "false"},
+        environment=environment_of(settings) | {"EVENKEEL_MAINTENANCE__IN_JOB": "false"},
     )
 
 
@@ -148,7 +154,7 @@ def _await_batch(checkpoint: Path, number: int, submitted: GuardedProcess, outpu
 
 
 def _driver(submitted: GuardedProcess) -> int:
-    """Process id of spark-submit's JVM, above the Python of the driver."""
+    """Process id of the driver's JVM."""
     for process in psutil.Process(submitted.pid).children(recursive=True):
         if "org.apache.spark.deploy.SparkSubmit" in process.cmdline():
             return process.pid
@@ -183,24 +189,16 @@ def test_the_groups_of_a_cluster_are_spread_over_both_executors(bootstrap: str, 
             made.round()
     events = tmp_path / "events"
     events.mkdir()
-    # This machine's name may resolve to an address that the executors cannot reach.
     conf = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.extraJavaOptions": " ".join(SHORT_LIVED),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
     }
     with StandaloneCluster(tmp_path / "cluster", workers=2) as cluster:
-        code = submit(
-            settings,
-            cluster.master,
-            python=str(python_without_evenkeel(tmp_path / "python")),
-            arguments=["--available-now"],
-            more=[word for name, value in conf.items() for word in ("--conf", f"{name}={value}")],
-        )
-    assert code == 0
+        python, output = python_without_evenkeel(tmp_path / "python"), tmp_path / "output"
+        submitted = _submit(settings, tmp_path, cluster, python, output, "--available-now", conf=conf)
+        assert submitted.wait(_PATIENCE_S) == 0, output.read_text("utf-8", "replace")[-5000:]
+        submitted.kill()
     # Two workers of two cores.
     state = Path(checkpoint_of(settings)) / "state" / "0"
     assert len([folder for folder in state.iterdir() if folder.name.isdecimal()]) == 4
