@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic
 from assignors.model import Group, PartitionRacks, Subscription
-from assignors.rocketmq import AllocateStrategy, MessageQueue, Options, strategy_named
+from assignors.rocketmq import AllocateStrategy, MessageQueue, Options
 from assignors.strategy import CUSTOM, JAVA, Library, parse_library
 from assignors.streams import StreamsGroup, StreamsMember, Subtopology, TaskAssignment, assign_tasks
 
@@ -241,7 +241,7 @@ class AllocateLine(Struct, kw_only=True, omit_defaults=True):
             consumeridcs=None if given.consumeridcs is None else frozenset(given.consumeridcs),
             room_separator=given.room_separator,
         )
-        return strategy_named(strategy.removeprefix(ROCKETMQ_PREFIX), options)
+        return AllocateStrategy(strategy.removeprefix(ROCKETMQ_PREFIX), options)
 
     @property
     def separates_rooms(self) -> bool:

@@ -11,14 +11,8 @@ Every client computes its own share from its own view of the group; these functi
 from __future__ import annotations
 
 from assignors.exceptions import BadGroup, CallWouldFail
-from assignors.rocketmq.strategies import (
-    Options,
-    allocate,
-    allocate_all,
-    known_allocate_strategies,
-    strategy_named,
-)
-from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues, sorted_clients, sorted_queues
+from assignors.rocketmq.strategies import AllocateStrategy, Options, allocate_all, known_allocate_strategies
+from assignors.rocketmq.strategy import MessageQueue, Queues, sorted_clients, sorted_queues
 
 __all__ = [
     "AllocateStrategy",
@@ -27,10 +21,8 @@ __all__ = [
     "MessageQueue",
     "Options",
     "Queues",
-    "allocate",
     "allocate_all",
     "known_allocate_strategies",
     "sorted_clients",
     "sorted_queues",
-    "strategy_named",
 ]

@@ -18,13 +18,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 from assignors.rocketmq import (
+    AllocateStrategy,
     CallWouldFail,
     MessageQueue,
     Options,
-    allocate,
     sorted_clients,
     sorted_queues,
-    strategy_named,
 )
 from streaming.rocketmq import Frame, encode_frame, read_text, take_frames
 from tests.rocketmq.commands import (
@@ -122,7 +121,7 @@ class RocketMQMember:
         self.group, self.client_id = group, client_id
         self._name_servers = tuple(name_servers)
         self._topics = tuple(topics)
-        self._strategy = strategy_named(strategy, options)
+        self._strategy = AllocateStrategy(strategy, options or Options())
         self._model, self._orderly, self._language = model, orderly, language
         self._away = set(away_from)
         self._rebalance_s, self._route_s, self._pulls = rebalance_s, route_s, pulls
@@ -200,7 +199,7 @@ class RocketMQMember:
     def use(self, strategy: str, options: Options | None = None) -> None:
         """Decide by another strategy from now on."""
         with self._lock:
-            self._strategy = strategy_named(strategy, options)
+            self._strategy = AllocateStrategy(strategy, options or Options())
             self._changed = True
 
     def _finish(self, *, leave: bool) -> None:
@@ -368,7 +367,7 @@ class RocketMQMember:
                 continue
             try:
                 # A client that is not on the list gets nothing.
-                share = allocate(self._strategy, self.client_id, sorted_queues(queues), sorted_clients(clients))
+                share = self._strategy.prepare(sorted_queues(queues), sorted_clients(clients))(self.client_id)
             except CallWouldFail:
                 held |= mine
             else:

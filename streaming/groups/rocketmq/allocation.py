@@ -20,7 +20,6 @@ from assignors.rocketmq import (
     Queues,
     sorted_clients,
     sorted_queues,
-    strategy_named,
 )
 from streaming.groups.context import Allocation
 from streaming.records import MemberSeen
@@ -92,14 +91,14 @@ class Runs:
 def runs(member: MemberSeen, allocation: Allocation) -> Runs:
     """The strategy that a member runs, as far as it tells and the configuration says."""
     if member.strategy is None:
-        strategy = strategy_named("AVG")
+        strategy = AllocateStrategy("AVG")
         return Runs("AVG", strategy, False, f"{member.language or 'such'} clients do not tell their strategy")
     name = name_of(member.strategy, allocation)
     missing = missing_of(name, allocation)
     if missing is not None and not name.startswith("CONSISTENT_HASH"):
         return Runs(name, None, False, missing)
     try:
-        strategy = strategy_named(name, options_of(allocation))
+        strategy = AllocateStrategy(name, options_of(allocation))
     except AssignorError:
         return Runs(name, None, False, f"strategy {name[:100]} is not one of RocketMQ's: it cannot be recomputed")
     release = _release(member.version)

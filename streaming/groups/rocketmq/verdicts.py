@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Final
 
 from assignors import AssignorError
-from assignors.rocketmq import MessageQueue, strategy_named
+from assignors.rocketmq import AllocateStrategy, MessageQueue
 from streaming.groups.classic.drift import judged_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context
@@ -203,7 +203,7 @@ class _Topic:
         options = options_of(self._views.allocation)
         missing = missing_of(name, self._views.allocation)
         try:
-            runs = Runs(name, strategy_named(name, options), is_sure=True)
+            runs = Runs(name, AllocateStrategy(name, options), is_sure=True)
         except AssignorError as error:
             return str(error)[:200]
         expected = self._expected(runs)

@@ -10,11 +10,11 @@ from itertools import chain
 
 from assignors import Assignment, CannotTell, from_topics
 from assignors.rocketmq import (
+    AllocateStrategy,
     CallWouldFail,
     MessageQueue,
     allocate_all,
     known_allocate_strategies,
-    strategy_named,
 )
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import GroupConfig
@@ -71,7 +71,7 @@ def _given(name: str, members: Sequence[Member], routes: Routes, views: Views) -
     if missing is not None:
         raise CannotTell(missing)
     held: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in members}
-    strategy = strategy_named(name, options_of(views.allocation))
+    strategy = AllocateStrategy(name, options_of(views.allocation))
     for topic, brokers in routes.items():
         queues = [MessageQueue(topic, broker, number) for broker, number in sorted(queues_of(brokers))]
         for client, dealt in allocate_all(strategy, queues, sorted(views.subscribers.get(topic, ()))).items():

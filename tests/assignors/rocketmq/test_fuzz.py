@@ -14,13 +14,13 @@ from random import Random
 import pytest
 
 from assignors.rocketmq import (
+    AllocateStrategy,
     CallWouldFail,
     MessageQueue,
     Options,
     Queues,
     sorted_clients,
     sorted_queues,
-    strategy_named,
 )
 from tests.examples import by_day
 from tests.oracle.java_runner import JavaRunner, Thrown, hexed, joined, thrown_in, unhexed
@@ -137,7 +137,7 @@ def test_every_client_gets_what_the_real_class_gives(rocketmq: RocketMq, name: s
 def _ours(case: RocketMqCase) -> list[Answer]:
     queues = sorted_queues(case.queues) if case.presort else case.queues
     clients = sorted_clients(case.clients) if case.presort else case.clients
-    of_client = strategy_named(case.strategy, case.options).prepare(queues, clients)
+    of_client = AllocateStrategy(case.strategy, case.options).prepare(queues, clients)
     answers: list[Answer] = []
     for caller in case.callers:
         try:

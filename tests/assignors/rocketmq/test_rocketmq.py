@@ -9,15 +9,14 @@ import pytest
 from assignors import CannotTell, UnknownStrategy
 from assignors.jsonl import assign_line
 from assignors.rocketmq import (
+    AllocateStrategy,
     BadGroup,
     MessageQueue,
     Options,
-    allocate,
     allocate_all,
     sorted_clients,
     sorted_queues,
     strategies,
-    strategy_named,
 )
 
 IDS = ["10.0.0.9@1@x", "10.0.0.10@1@x", "10.0.0.100@1@x"]
@@ -36,7 +35,7 @@ def rooms(**counts: int) -> list[MessageQueue]:
 
 def short(strategy: str, of: list[MessageQueue], clients: list[str], options: Options | None = None) -> dict[str, str]:
     """Per client "a0 b1": the broker's letter and the queue id."""
-    told = allocate_all(strategy_named(strategy, options), of, clients)
+    told = allocate_all(AllocateStrategy(strategy, options or Options()), of, clients)
     result = {}
     for client, dealt in told.items():
         assert isinstance(dealt, tuple)
@@ -72,7 +71,10 @@ def test_a_client_listed_twice_gets_as_many_further_nodes_after_those_it_still_h
     # First a gets 1 and 2, and b takes 2 and 3. Then a has one node left, and gets a-1 and a-2: 2 and 4. b has only
     # 3 left, and gets b-1 and b-2: 3 and 5.
     dealt = allocate_all(
-        strategy_named("CONSISTENT_HASH", Options(virtual_node_cnt=2)), queues(x=7), ["a", "b", "a", "b"], presort=False
+        AllocateStrategy("CONSISTENT_HASH", Options(virtual_node_cnt=2)),
+        queues(x=7),
+        ["a", "b", "a", "b"],
+        presort=False,
     )
 
     assert {client: [queue.queue for queue in mine] for client, mine in dealt.items() if isinstance(mine, tuple)} == {
@@ -96,26 +98,26 @@ def test_orders_are_javas() -> None:
 
 def test_what_no_class_takes_has_an_error_of_its_own() -> None:
     with pytest.raises(UnknownStrategy, match="'BY_LUCK'"):
-        strategy_named("BY_LUCK")
+        AllocateStrategy("BY_LUCK")
     with pytest.raises(UnknownStrategy, match="''"):
-        strategy_named("MACHINE_ROOM_NEARBY-", NEARBY)
+        AllocateStrategy("MACHINE_ROOM_NEARBY-", NEARBY)
     with pytest.raises(BadGroup, match="illegal virtualNodeCnt :-1"):
-        strategy_named("CONSISTENT_HASH", Options(virtual_node_cnt=-1))
+        AllocateStrategy("CONSISTENT_HASH", Options(virtual_node_cnt=-1))
     with pytest.raises(BadGroup, match="room_separator"):
-        strategy_named("MACHINE_ROOM_NEARBY-AVG")
+        AllocateStrategy("MACHINE_ROOM_NEARBY-AVG")
     with pytest.raises(BadGroup, match="no int32"):
-        allocate("AVG", "a", [MessageQueue("t", "b", 2**31)], ["a"])
+        allocate_all("AVG", [MessageQueue("t", "b", 2**31)], ["a"])
     with pytest.raises(CannotTell, match="overflow"):
         allocate_all("AVG", [MessageQueue("t", "b", -1), MessageQueue("t", "b", 2**31 - 1)], ["a"])
     with pytest.raises(CannotTell, match="virtual nodes"):
-        allocate(strategy_named("CONSISTENT_HASH", Options(virtual_node_cnt=2**31 - 1)), "a", queues(a=1), ["a"])
+        allocate_all(AllocateStrategy("CONSISTENT_HASH", Options(virtual_node_cnt=2**31 - 1)), queues(a=1), ["a"])
 
 
 def test_a_queue_id_may_be_as_low_as_an_int32_can_be_and_no_lower() -> None:
     lowest = MessageQueue("t", "b", -2_147_483_648)
-    assert allocate("AVG", "a", [lowest], ["a"]) == (lowest,)
+    assert allocate_all("AVG", [lowest], ["a"]) == {"a": (lowest,)}
     with pytest.raises(BadGroup, match="Queue -2147483649 of topic 't' on broker 'b' is no int32"):
-        allocate("AVG", "a", [MessageQueue("t", "b", -2_147_483_649)], ["a"])
+        allocate_all("AVG", [MessageQueue("t", "b", -2_147_483_649)], ["a"])
 
 
 LINE: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from assignors.rocketmq import MessageQueue, Options, allocate, sorted_clients, sorted_queues, strategy_named
+from assignors.rocketmq import AllocateStrategy, MessageQueue, Options, sorted_clients, sorted_queues
 from streaming.groups import GroupConfig, advance
 from streaming.groups.context import Allocation
 from streaming.groups.rows import Finding, GroupHealthRow, Rows
@@ -147,8 +147,8 @@ class World:
         members = list(listed)
         if not queues or not members:
             return
-        strategy = strategy_named(NAMES.get(client.strategy or AVG, "AVG"), Options())
-        given = allocate(strategy, client.client_id, sorted_queues(queues), sorted_clients(members))
+        strategy = AllocateStrategy(NAMES.get(client.strategy or AVG, "AVG"), Options())
+        given = strategy.prepare(sorted_queues(queues), sorted_clients(members))(client.client_id)
         client.held[topic] = {(queue.broker, queue.queue) for queue in given or ()}
 
     def settle(self, rounds: int = 8) -> None:
