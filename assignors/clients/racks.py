@@ -144,12 +144,15 @@ class RackInfo:
         self._consumers = [sum(members.get(rack, 0) for rack in racks) for racks in of_partitions]
 
     def matches(self, member: int, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Whether a member may keep each partition; without a rack it may keep all."""
+        """Whether a member may keep each partition; without a rack it may keep all; phantoms have no racks."""
         spend(ids.size // 4)
         rack = self.of_members[member]
         if rack is None:
             return np.ones(ids.size, dtype=bool)
-        return np.fromiter((rack in self.of_partitions[p] for p in ids.tolist()), dtype=bool, count=ids.size)
+        known = len(self.of_partitions)
+        return np.fromiter(
+            (p < known and rack in self.of_partitions[p] for p in ids.tolist()), dtype=bool, count=ids.size
+        )
 
     def fits(self, member: int, partition: int) -> bool:
         """Whether a member has no rack, or one of the partition's."""

@@ -39,7 +39,7 @@ def test_every_decision_in_a_chain_is_that_of_the_real_class(release: str) -> No
         asked = _chains(random, release, min(_AT_ONCE, wanted - done))
         for (case, ours), theirs in zip(asked, ask_java(release, [case for case, _ in asked]), strict=True):
             if isinstance(ours, CannotTell):
-                assert any(why in ours.reason for why in ("bucket", "does not have", "two members keep")), case
+                assert "bucket" in ours.reason or "large" in ours.reason, case
                 continue
             assert isinstance(ours, LeaderWouldFail) == isinstance(theirs, Thrown), case
             if not isinstance(ours, Exception) and not isinstance(theirs, Thrown):

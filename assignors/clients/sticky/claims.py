@@ -21,7 +21,6 @@ import numpy as np
 from assignors.assignment import PartitionId
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.context import spend
-from assignors.exceptions import CannotTell
 from assignors.model import Subscription, TopicPartitions
 
 
@@ -164,7 +163,6 @@ def claimed_partitions(member: Subscription) -> TopicPartitions:
 
 
 DEFAULT_GENERATION = -1
-_KEPT_TWICE = "two members keep one partition: what Java 3.4.1 to 3.5.1 makes of that is not recomputed"
 _Compare = Callable[[int, int], int]
 """Compares the later claimant's generation with the earlier one's: above, below or equal to 0."""
 
@@ -272,11 +270,7 @@ def _highest(data: Sequence[MemberData], remembered: int) -> int:
 
 
 def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> None:
-    """Settle partitions that are claimed more than once; the others do not change.
-
-    Raises:
-        CannotTell: Two members keep one, which happens if the last claimant is forgotten.
-    """
+    """Settle partitions that are claimed more than once; the others do not change."""
     lengths = [ids.size for ids in claims.owned]
     everything = np.concatenate(claims.owned)
     times = np.bincount(everything, minlength=1)
@@ -316,8 +310,6 @@ def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> Non
         everything[stop - length : stop][kept[stop - length : stop]]
         for stop, length in zip(stops, lengths, strict=True)
     ]
-    if np.bincount(everything[kept], minlength=1).max() > 1:
-        raise CannotTell(_KEPT_TWICE)
 
 
 def claims_by_generation(data: Sequence[MemberData], *, overwriting: int | None) -> dict[PartitionId, dict[int, int]]:
@@ -376,7 +368,8 @@ def without_others(
     for member, ids in enumerate(lists):
         given.append([])
         for partition in ids:
-            place = indexed.topic_and_number(partition)
+            row, number = indexed.topic_and_number(partition)
+            place = indexed.topics[row], number
             if owners.pop(place, member) == member:
                 given[-1].append(place)
     return given, owners

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,9 +77,9 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
     """
     members = len(indexed.members)
     quotas = _Quotas(indexed.total // members, -(-indexed.total // members), indexed.total % members)
-    revoked = np.full(indexed.total, -1, dtype=np.int32)
+    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int32)
     kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
-    free = np.flatnonzero(unassigned(indexed, kept)).astype(np.int32)
+    free = np.flatnonzero(unassigned(indexed, kept, np.arange(len(indexed.topics)))).astype(np.int32)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     quotas.exact.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
@@ -125,10 +126,30 @@ def _keep(
     return kept
 
 
-def unassigned(indexed: IndexedGroup, kept: list[Ids]) -> npt.NDArray[np.bool_]:
-    """Whether each partition is free, given what each member keeps."""
+def unassigned(indexed: IndexedGroup, kept: list[Ids], ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
+    """Whether each partition is free: all minus the kept ones, as Java computes it: both sorted, walked in parallel.
+
+    A kept partition that does not exist, or is kept twice, is never met on the walk. It and all kept ones after it stay
+    unmatched, so their partitions count as unassigned.
+
+    Args:
+        indexed: The group.
+        kept: What each member keeps.
+        ranks: Position of each topic in the order in which partitions are sorted.
+    """
+    taken = np.concatenate(kept)
     free = np.ones(indexed.total, dtype=bool)
-    free[np.concatenate(kept)] = False
+    if indexed.phantoms or (taken.size and np.bincount(taken).max() > 1):
+        rows = indexed.topics_of(taken)
+        order = np.lexsort((indexed.numbers_of(taken, rows), ranks[rows]))
+        before = -1
+        for partition in taken[order].tolist():
+            if partition >= indexed.total or partition == before:
+                break
+            free[partition] = False
+            before = partition
+    else:
+        free[taken] = False
     return free
 
 
@@ -278,8 +299,8 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
     spend(indexed.total)
     quotas = _Quotas(indexed.total // members, -(-indexed.total // members), 0)
     multi = np.array(sorted(claims.multi), dtype=np.int32)
-    revoked = np.full(indexed.total, -1, dtype=np.int32)
-    free = np.ones(indexed.total, dtype=bool)
+    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int32)
+    free = np.ones(revoked.size, dtype=bool)
     kept: list[Ids] = []
     at_high: deque[int] = deque()
     for member, claimed in enumerate(claims.owned):
@@ -297,7 +318,7 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
             at_high.append(member)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
-    left = np.flatnonzero(free).astype(np.int32)
+    left = np.flatnonzero(free[: indexed.total]).astype(np.int32)
     _deal(left, quotas, [ids.size for ids in kept], placed, may_steal=True)
     lists, transfers = _dealt(kept, placed, revoked, claims.multi, own_count=True)
     for member in quotas.under:

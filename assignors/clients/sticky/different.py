@@ -13,7 +13,7 @@ import numpy as np
 
 from assignors.assignment import PartitionId
 from assignors.clients.racks import RackInfo
-from assignors.clients.sticky.balance import Balancing
+from assignors.clients.sticky.balance import Balancing, BalancingStepByStep
 from assignors.clients.sticky.claims import Claims, MemberData, claims_by_generation, two_newest
 from assignors.clients.sticky.constrained import Dealt, unassigned
 from assignors.clients.sticky.indexed_group import IndexedGroup
@@ -36,16 +36,26 @@ def general(
 
     Raises:
         LeaderWouldFail: Java throws here.
+        CannotTell: Members claim partitions that do not exist, or two members own one, in a group that is too large to
+            follow Java step by step.
     """
     potential = Potential(indexed, gap=gap, counts_topics=True)
     spend(len(indexed.members) * (10 + len(indexed.topics) // 64))
     kept, revocation = keep(indexed, potential, claims.owned, racks)
+    everything = np.concatenate(kept)
+    # If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.
+    claimed = np.concatenate(claims.owned)
+    sound = int(everything.max(initial=-1)) < indexed.total and np.bincount(claimed, minlength=1).max() <= 1
     partitions = potential.in_order(indexed)
     listed = np.array(partitions, dtype=np.int32)
-    free = unassigned(indexed, kept)
+    free = unassigned(indexed, kept, np.argsort(potential.topics_in_order()))
     task = Task([ids.tolist() for ids in kept], previous, partitions, listed[free[listed]].tolist(), revocation)
-    result = Balancing(indexed, potential, task, racks).result()
-    return Dealt([np.fromiter(ids, dtype=np.int32, count=len(ids)) for ids in result], None)
+    balancing = (
+        Balancing(indexed, potential, task, racks)
+        if sound
+        else BalancingStepByStep(indexed, potential, task, racks, claims)
+    )
+    return Dealt([np.fromiter(ids, dtype=np.int32, count=len(ids)) for ids in balancing.result()], None)
 
 
 def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:

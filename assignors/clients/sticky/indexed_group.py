@@ -1,7 +1,7 @@
 """One call of a sticky assignor in numbers: members and topics are indexes, each partition is one number.
 
 Partition ids run over all existing topics in Java's string order, so ascending ids are ascending (topic, partition).
-A claim of a partition that its topic does not have is not followed: Java keeps it, and it hides that others are kept.
+Claimed partitions that their topic does not have ("phantoms") get ids above these.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import numpy.typing as npt
 
 from assignors.assignment import Alike, Assignment, Partitions
 from assignors.context import spend
-from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_order
 from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
 
 Ids = npt.NDArray[np.int32]
 """Partition ids; their order may matter."""
-
-_BEYOND = "a member claims a partition that its topic does not have"
 
 _NONE: Ids = np.empty(0, dtype=np.int32)
 
@@ -38,14 +36,16 @@ class IndexedGroup:
         index: Index of each topic in `topics`.
         counts: Partition counts.
         base: Id of partition 0 of each topic.
-        total: Number of partitions.
+        total: Number of partitions; ids from here on are phantoms.
         remembered: Highest generation of the leader's earlier decisions; -1 for none.
+        phantoms: Topic index and number of each phantom.
     """
 
     __slots__ = (
         "_base",
         "_counts",
         "_names",
+        "_phantom_ids",
         "_record_order",
         "_row_of",
         "base",
@@ -53,6 +53,7 @@ class IndexedGroup:
         "index",
         "listed",
         "members",
+        "phantoms",
         "ranks",
         "remembered",
         "topics",
@@ -92,6 +93,8 @@ class IndexedGroup:
         np.cumsum(self._counts, out=self._base[1:])
         self.base: list[int] = self._base.tolist()
         self.total = self.base[-1]
+        self.phantoms: list[tuple[int, int]] = []
+        self._phantom_ids: dict[tuple[int, int], int] = {}
         self._row_of = np.repeat(np.arange(len(topics), dtype=np.int32), self._counts)
         self._names: dict[bytes, dict[str, None]] = {}
 
@@ -121,11 +124,7 @@ class IndexedGroup:
         return cls(group, members, listed, sorted(wanted), sorted(member.member_id for member in members))
 
     def ids_of(self, partitions: TopicPartitions) -> Ids:
-        """Ids of claimed partitions, in order; partitions of topics that do not exist are left out.
-
-        Raises:
-            CannotTell: A topic that exists has no such partition.
-        """
+        """Ids of claimed partitions, in order; partitions of topics that do not exist are left out."""
         return self.ids_of_each([partitions])[0]
 
     def ids_of_each(self, claims: Iterable[TopicPartitions]) -> list[Ids]:
@@ -148,8 +147,13 @@ class IndexedGroup:
             exist = rows >= 0
             members, rows, numbers = members[exist], rows[exist], numbers[exist]
         ids: Ids = self._base[rows] + numbers
-        if ((numbers < 0) | (numbers >= self._counts[rows])).any():
-            raise CannotTell(_BEYOND)
+        beyond = (numbers < 0) | (numbers >= self._counts[rows])
+        if beyond.any():
+            spend(int(np.count_nonzero(beyond)))
+            for at in np.flatnonzero(beyond).tolist():
+                ids[at] = self._phantom(int(rows[at]), int(numbers[at]))
+            known = self._row_of.size - self.total
+            self._row_of = np.append(self._row_of, np.array([row for row, _ in self.phantoms[known:]], dtype=np.int32))
         return np.split(ids, np.cumsum(np.bincount(members, minlength=len(names)))[:-1])
 
     def existing(
@@ -198,12 +202,17 @@ class IndexedGroup:
     def numbers_of(self, ids: Ids, rows: Ids) -> Ids:
         """Partition number of each id, given its topic index."""
         numbers: Ids = ids - self._base.take(rows)
+        if self.phantoms:
+            for at in np.flatnonzero(ids >= self.total).tolist():
+                numbers[at] = self.phantoms[int(ids[at]) - self.total][1]
         return numbers
 
-    def topic_and_number(self, partition: int) -> tuple[str, int]:
-        """Topic and partition number of one id."""
+    def topic_and_number(self, partition: int) -> tuple[int, int]:
+        """Topic index and partition number of one id."""
+        if partition >= self.total:
+            return self.phantoms[partition - self.total]
         row = int(self._row_of[partition])
-        return self.topics[row], partition - self.base[row]
+        return row, partition - self.base[row]
 
     def assignment(self, lists: Sequence[Ids]) -> Assignment:
         """Convert the members' ids to an assignment; members in record order, topics sorted."""
@@ -212,6 +221,9 @@ class IndexedGroup:
         rows = self.topics_of(ids)
         numbers = self.numbers_of(ids, rows)
         sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+        if int(ids.max(initial=-1)) >= self.total:
+            order = np.lexsort((numbers, rows, np.repeat(np.arange(len(lists)), sizes)))
+            rows, numbers = rows[order], numbers[order]
         held = np.flatnonzero(sizes)
         if not held.size:
             return result
@@ -255,6 +267,13 @@ class IndexedGroup:
         listed = tuple(numbers.tolist())
         bounds = pairwise([*begins, len(listed)])
         return {name: listed[begin:end] for name, (begin, end) in zip(names, bounds, strict=True)}
+
+    def _phantom(self, row: int, number: int) -> int:
+        known = self._phantom_ids.get((row, number))
+        if known is None:
+            known = self._phantom_ids[row, number] = self.total + len(self.phantoms)
+            self.phantoms.append((row, number))
+        return known
 
 
 def _wanted(group: Group, listed: Iterable[tuple[str, ...]]) -> list[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assignors import CannotTell, Group, Subscription
+from assignors import CannotTell, Group, Subscription, assign, owners
 from assignors.clients.sticky import kafka_python
 from assignors.clients.sticky.balance import pairwise_differences
 from assignors.clients.sticky.claims import previous_owners, read_sticky
 from assignors.clients.sticky.constrained import _collect
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.task import Movements
-from tests.assignors.clients.sticky.members import claiming
+from tests.assignors.clients.sticky.members import claiming, cooperative
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,26 @@ def test_partitions_of_more_than_65536_members_go_to_their_takers() -> None:
     lists = _collect(kept, np.array([3, 4, 5]), np.array([last, 0, last]))
     told = {member: ids.tolist() for member, ids in enumerate(lists) if ids.size}
     assert told == {0: [7, 4], last: [3, 5]}
+
+
+@pytest.mark.parametrize("release", ["3.4.1", "3.5.1"])
+def test_a_move_that_leaves_a_partition_with_its_other_owner_is_taken_back_if_it_is_no_better(release: str) -> None:
+    # The leader takes c for the owner of x-0, which c does not want, and a has it too: b gets it, and nobody has less.
+    members = (
+        cooperative("a", "x", owned={"x": (0,)}, generation=5),
+        cooperative("b", "x", owned={"x": (0,)}, generation=3),
+        cooperative("c", "z", owned={"x": (0,), "z": (0, 1, 2)}, generation=4),
+        cooperative("d", "z", owned={"z": (3, 4, 5)}, generation=5),
+        cooperative("w1", "w", owned={"w": (0,)}, generation=5),
+    )
+
+    def owners_of_x(idle: int) -> list[str]:
+        more = (cooperative(f"w{2 + number}", "w", owned={}, generation=5) for number in range(idle))
+        group = Group((*members, *more), {"x": 1, "z": 6, "w": 1})
+        return owners(assign("cooperative-sticky", group, release))["x"][0]
+
+    # b is then one nearer to the four members that have something, and one further from each of those without anything.
+    assert [owners_of_x(3), owners_of_x(4)] == [["a", "b"], ["a"]]
 
 
 def test_of_two_members_that_had_a_partition_in_the_same_generation_the_first_was_its_previous_owner() -> None:
