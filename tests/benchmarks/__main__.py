@@ -20,7 +20,6 @@ from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from tests.benchmarks.ages import ages
 from tests.benchmarks.assign import assignments
 from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
-from tests.benchmarks.beside_kminion import beside_kminion
 from tests.benchmarks.catch_up import catch_up
 from tests.benchmarks.core import core
 from tests.benchmarks.delay import delay
@@ -28,11 +27,9 @@ from tests.benchmarks.downtime import downtime
 from tests.benchmarks.figure import Figure, Say, load, machine
 from tests.benchmarks.fleet import fleet
 from tests.benchmarks.history import history
-from tests.benchmarks.readers import readers
 from tests.benchmarks.reading import reading
 from tests.benchmarks.rest import active, rest, scale
 from tests.benchmarks.restart import restart
-from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import FULL, steady_state
 
@@ -51,20 +48,16 @@ _MEASURES: dict[str, Measure] = {
     "history": lambda _, say: history(say),
     "ages": lambda _, say: ages(say),
     "serve": lambda _, say: serve(say),
-    "readers": lambda _, say: readers(say),
-    "rocketmq": lambda _, say: rocketmq(say),
     "rest": rest,
     "active": active,
     "scale": lambda _, say: scale(say),
     "fleet": fleet,
     "restart": restart,
-    "kminion": beside_kminion,
 }
 """By name, in the order of the table."""
 
 _FULL: dict[str, Measure] = {
     "ages": lambda _, say: ages(say, groups=1_000),
-    "kminion": lambda cluster, say: beside_kminion(cluster, say, times=400),
     "catch-up": lambda cluster, say: catch_up(cluster, say, partitions=50, cold=20, warm=400),
     "downtime": lambda cluster, say: downtime(cluster, say, missed=720, rounds_a_batch=60),
     "steady-state": lambda cluster, say: [figure for size in FULL for figure in steady_state(cluster, say, size)],
@@ -117,7 +110,7 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
 
             try:
                 figures.extend(measures[name](cluster, say))
-            except RuntimeError as error:
+            except (AssertionError, RuntimeError) as error:
                 failed = True
                 figures.append(Figure(name, "not measured", "", str(error)))
             busy.append(load())

@@ -1,8 +1,9 @@
-"""What viewers of the page wait for, and what a hundred of them cost the server.
+"""What readers of the lake wait for, and what a hundred viewers of the page cost the server.
 
 A process of `evenkeel serve` runs over a made lake. First one viewer opens each board; then a hundred ask again every
 three seconds with the ETags of their last answers, as browsers do, while a round is written every ten seconds. The
-server's memory and processor time are those of its process.
+server's memory and processor time are those of its process. Of a hundred thousand groups the alerter, too, judges some
+rounds.
 """
 
 from __future__ import annotations
@@ -10,24 +11,26 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
 from dashboards import STATIC
+from streaming.alerts.rules.rules import load_rules
+from streaming.alerts.run import Alerter
+from streaming.config import Settings
 from streaming.demo.ports import free_port
-from tests.benchmarks.day_of_rows import DaySize, write_day
+from tests.benchmarks.day_of_rows import CLUSTER, DaySize, MadeDay, write_day
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.readers import AT_REST
+from tests.started import Started, get
 
 _REFRESH_S = 3.0
 _ROUND_S = 10.0
@@ -36,8 +39,13 @@ _VIEWERS, _SECONDS = 100, 60.0
 _SETTLE_S = 2.5 * _REFRESH_S
 """The server has read a new round after this time. It is not asked: the answer would be half of what is measured."""
 
-_LAKES = (DaySize(groups=30, hours=1), DaySize(groups=1_000, hours=24), DaySize(groups=10_000, hours=0.5), AT_REST)
-"""The lakes that one viewer looks at; the first is also looked at by many."""
+_FEW = DaySize(groups=30, hours=1)
+"""Of these, many viewers look at the page."""
+
+_AT_REST = DaySize(groups=100_000, hours=1 / 6, busy=0.01, occasional=0.02, with_members=0.03)
+"""Groups as large clusters have them: most have no members and rest."""
+
+_ALERTED_ROUNDS = 5
 
 # The groups' ids differ in a number alone: "/" has them as one row, the pattern shows a hundred.
 _BOARDS = (
@@ -54,7 +62,7 @@ _LISTS = ("/api/v1/groups", "/api/v1/lag", "/metrics")
 def serve(say: Say) -> list[Figure]:
     """Run the benchmark."""
     figures: list[Figure] = []
-    for number, lake in enumerate(_LAKES):
+    for lake in (_FEW, _AT_REST):
         what = f"{lake.groups:,} groups, {lake.hours:g} h"
         with tempfile.TemporaryDirectory(prefix=f"evenkeel-bench-{os.getpid()}-serve-") as folder:
             day = write_day(Path(folder), lake, say)
@@ -65,9 +73,11 @@ def serve(say: Say) -> list[Figure]:
                     Figure(f"page: server over {what}", f"{held:,.0f} MB", "", f"all read in {started:.1f} s")
                 )
                 figures += _first_visits(port, lake, what, day.next_round)
-                if number == 0:
+                if lake is _FEW:
                     say(f"{_VIEWERS} viewers for {_SECONDS:.0f} s")
                     figures += _many(port, process, day.next_round)
+            if lake is _AT_REST:
+                figures.append(_alerter(folder, day))
     return figures
 
 
@@ -149,6 +159,19 @@ async def _views(port: int, process: psutil.Process, next_round: Callable[[], No
     return waits, unchanged[0], most[0]
 
 
+def _alerter(lake: str, day: MadeDay) -> Figure:
+    rules, spent = load_rules(), []
+    with Alerter(Settings(lake=lake, cluster=CLUSTER), rules, {}) as alerter:
+        alerter.poll()
+        for _ in range(_ALERTED_ROUNDS):
+            day.next_round()
+            before = time.process_time()
+            alerter.poll()
+            spent.append(time.process_time() - before)
+    note = f"{_AT_REST.groups:,} groups, of which 3 in 100 move; {len(rules)} rules; median of {_ALERTED_ROUNDS}"
+    return Figure("alerter: a round, processor time", f"{median(spent):.2f} s", "2 s", note)
+
+
 @contextmanager
 def _running(lake: Path) -> Iterator[tuple[int, psutil.Process, float]]:
     """The server: its port, its process, and the seconds until it had read everything."""
@@ -156,24 +179,15 @@ def _running(lake: Path) -> Iterator[tuple[int, psutil.Process, float]]:
     command = [sys.executable, "-m", "streaming.serve"]
     given = {"EVENKEEL_LAKE": str(lake), "EVENKEEL_SERVE__LISTEN": f"127.0.0.1:{port}"}
     began = time.monotonic()
-    process = subprocess.Popen(command, env=os.environ | given, stderr=subprocess.DEVNULL)
-    try:
-        while not (shown := _page(port)) or b"has just started" in shown:
-            if process.poll() is not None:
-                raise RuntimeError(f"the server ended with exit code {process.returncode}")
-            time.sleep(0.2)
+    with Started(command, lake / "server.log", os.environ | given) as process:
+        process.until(lambda: _shows_all(port))
         yield port, psutil.Process(process.pid), time.monotonic() - began
-    finally:
-        process.terminate()
-        process.wait()
 
 
-def _page(port: int) -> bytes:
-    """The page once the present is read; nothing before."""
-    with suppress(OSError):
-        body = urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60).read()
-        return b"" if b"tables are being read" in body else body
-    return b""
+def _shows_all(port: int) -> bool:
+    """Whether the page is there, and the present is read."""
+    status, shown = get(f"http://127.0.0.1:{port}/")
+    return status == 200 and "tables are being read" not in shown and "has just started" not in shown
 
 
 def _get(port: int, path: str) -> tuple[bytes, float]:
