@@ -73,9 +73,11 @@ def stop_signals() -> Iterator[threading.Event]:
 
 
 def exit_code(run: Callable[[], int | None]) -> int:
-    """Run a process's work; returns its exit code. A failure of ours is one sentence on standard error."""
+    """Run a process's work; returns its exit code. A failure of ours is one sentence on standard error, Ctrl-C none."""
     try:
         return run() or 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except EvenkeelError as error:
         sys.stderr.write(f"{error}\n")
         if isinstance(error, SetupError):
