@@ -1,7 +1,8 @@
 """Clients that took the names `range` and `roundrobin`, but not the algorithms of Kafka's classes.
 
-Sources: groupbalancer.go of kafka-go 0.1 to 0.4.50; balance_strategy.go of sarama 1.19 to 1.34.0; roundRobinAssigner of
-kafkajs 1.0 to 2.2.4; partitions-assigners.ts and consumer.ts of @platformatic/kafka 1.17 to 2.9.
+Sources: groupbalancer.go of kafka-go 0.1 to 0.4.50; balance_strategy.go of sarama 1.19 to 1.34.0; balancer.go of
+sarama-cluster 2.1.15; roundRobinAssigner of kafkajs 1.0 to 2.2.4; partitions-assigners.ts and consumer.ts of
+@platformatic/kafka 1.17 to 2.9; Consumer/Assignment.php of kafka-php (weiboad) 0.2.0.
 
 Some deal in the order in which the broker lists partitions. Brokers list them ascending (`TopicImage` keeps them in a
 HashMap of small integers), so we do too.
@@ -9,7 +10,8 @@ HashMap of small integers), so we do too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import permutations
 from math import floor
 
 from assignors.assignment import Assignment
@@ -18,6 +20,9 @@ from assignors.context import spend
 from assignors.exceptions import CannotTell
 from assignors.model import Group, PartitionRacks, Recompute, Subscription
 from assignors.order import by_member_id, java_by_member_id
+
+# Most topics whose orders are tried: four have 24. A group of one topic, the usual case, has one.
+_MOST_ORDERED = 4
 
 _Takers = dict[str, list[Subscription]]
 
@@ -67,6 +72,13 @@ def _by_hash(group: Group) -> _Takers:
     return ordered
 
 
+def every_order(topics: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    """All orders of a few topics; none of many."""
+    if len(topics) <= _MOST_ORDERED:
+        return permutations(topics)
+    return ()
+
+
 def _fnv_1a(text: str) -> int:
     """`balanceStrategyHashValue`: FNV-1a of 32 bits, over code points instead of bytes."""
     value = 2_166_136_261
@@ -96,10 +108,11 @@ def _deal_to_all(group: Group, order: Sequence[Subscription], topics: Sequence[s
 
 # Blocks from i*n/m to (i+1)*n/m, rounded down: of 5 partitions the first of two members gets 2.
 kafka_go_range = _each_topic(_multiplied)
-# sarama before 1.34.1: blocks between rounded bounds, with members in the order of a hash of topic and member id. Of 3
-# partitions the first of two members gets 2, of 9 the second of four 3.
+# Blocks between rounded bounds: of 3 partitions the first of two members gets 2, of 9 the second of four 3.
+sarama_cluster_range = _each_topic(_rounded)
+# The same in sarama before 1.34.1, with members in the order of a hash of topic and member id.
 sarama_range_by_hash = _each_topic(_rounded, _by_hash)
-# kafka-go: each topic from its first subscriber on; sarama before 1.28 in the order of that hash.
+# kafka-go and sarama-cluster: each topic from its first subscriber on; sarama before 1.28 in the order of that hash.
 kafka_go_roundrobin = _each_topic(_every)
 sarama_roundrobin_by_hash = _each_topic(_every, _by_hash)
 # kafkajs before 1.13: partition p of each of the leader's topics to member p mod m.
@@ -116,3 +129,16 @@ def kafkajs(group: Group, _racks: PartitionRacks | None) -> Assignment:
 def platformatic(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """The same, with members in the order of the JoinGroup response."""
     return _deal_to_all(group, group.members, _topics_of_leader(group))
+
+
+def kafka_php(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """The same as platformatic's, under the name `range`.
+
+    Raises:
+        CannotTell: The leader has several topics, and the result depends on the order in which the broker listed them.
+    """
+    topics = _topics_of_leader(group)
+    if len(topics) < 2 or len(group.members) < 2:
+        return _deal_to_all(group, group.members, topics)
+    reason = "kafka-php deals topics in the order in which the broker listed them, which is not known"
+    raise CannotTell(reason, tuple(_deal_to_all(group, group.members, order) for order in every_order(topics)))

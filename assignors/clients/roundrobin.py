@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from assignors.assignment import Assignment, PartitionId, from_pairs
 from assignors.blocks import deal_in_turn, positions_in, takers_by_topic
+from assignors.clients.other_clients import every_order
 from assignors.clients.range import Order, without_patterns
 from assignors.context import spend
 from assignors.exceptions import CannotTell, LeaderWouldFail
@@ -158,6 +159,19 @@ def sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
         dealt[order[taker].member_id].append((topic, partition))
         turn = (taker + 1) % len(order)
     return from_pairs(dealt)
+
+
+def kafka_node(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """lib/assignment/roundrobin.js of kafka-node: like Java before 2.4, with topics in the order of the metadata.
+
+    Raises:
+        CannotTell: There are several topics, and the order in which the broker listed them is not known.
+    """
+    order, topics = java_by_member_id(group.members), sorted(_topics(group))
+    if len(topics) < 2:
+        return _deal(group, order, topics)
+    reason = "kafka-node deals topics in the order in which the broker listed them, which is not known"
+    raise CannotTell(reason, tuple(_deal(group, order, listed) for listed in every_order(topics)))
 
 
 # Sorting strings costs about a microsecond per partition: a larger group is not worth the seconds for one candidate.

@@ -98,7 +98,7 @@ SARAMA = "sarama:1.19 sarama:1.34.1"
         ("roundrobin", 3, None, "java:3.4 franz-go:1.14.1 krafka:0.27"),
         ("roundrobin", 7, None, "java:3.4 franz-go:1.14.1 krafka:0.27"),
         ("range", 0, b"", f"kafka-python:1.0 kafka-python:2.3 librdkafka:0.9 librdkafka:1.3 {SARAMA}"),
-        ("range", 1, None, "java:2.4 sarama:1.60.1 kafka-go:0.1 sarama-cluster"),
+        ("range", 1, None, "java:2.4 sarama:1.60.1 kafka-go:0.1 sarama-cluster:2.0"),
         ("range", 1, b"", f"librdkafka:1.6 {SARAMA}"),
         ("range", 3, b"", "librdkafka:2.2"),
         ("roundrobin", 2, None, "sarama:1.60.1"),

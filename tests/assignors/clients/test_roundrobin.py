@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from assignors import CannotTell, Group, assign
 from tests.assignors.clients.by_hand import Case, check, each, member
 
 A, B = member("a"), member("b")
@@ -81,7 +84,7 @@ DEALT = {
     "a topic listed twice counts twice in kafka-go": Case(
         "kafka-go", (member("a", "t t"), B), {"t": 6}, {"a": {"t": (0, 1, 3, 4)}, "b": {"t": (2, 5)}}
     ),
-    # FNV-1a of "ta" is 0x38453866, of "tb" 0x374536d3: b comes first.
+    # FNV-1a of "ta" is 0x41387aa9, of "tb" 0x40387916: b comes first.
     "old sarama takes members in the order of a hash": Case(
         "sarama:1.27", ALIKE, {"t": 3}, {"b": {"t": (0, 2)}, "a": {"t": (1,)}}
     ),
@@ -117,19 +120,21 @@ RANGES = {
         "kafka-go", (member("a", "t t"), B), {"t": 6}, {"a": {"t": (0, 1, 2, 3)}, "b": {"t": (4, 5)}}
     ),
     # floor(1 * 1.5 + 0.5) = 2: of 3 partitions the first member gets 2, the second 1. Of 9 for four, bounds 2.25, 4.5
-    # and 6.75 become 2, 5, 7; the order of their hashes is c, b, a, d.
-    "old sarama rounds the bounds": Case(
-        "sarama:1.27",
+    # and 6.75 become 2, 5, 7.
+    "sarama-cluster rounds the bounds": Case("sarama-cluster", ALIKE, {"t": 3}, {"a": {"t": (0, 1)}, "b": {"t": (2,)}}),
+    "sarama-cluster rounds the bounds of four": Case(
+        "sarama-cluster",
         [member(name) for name in "abcd"],
         {"t": 9},
-        {"c": {"t": (0, 1)}, "b": {"t": (2, 3, 4)}, "a": {"t": (5, 6)}, "d": {"t": (7, 8)}},
+        {"a": {"t": (0, 1)}, "b": {"t": (2, 3, 4)}, "c": {"t": (5, 6)}, "d": {"t": (7, 8)}},
     ),
     "old sarama takes members in the order of a hash": Case(
         "sarama:1.27", ALIKE, {"t": 3}, {"b": {"t": (0, 1)}, "a": {"t": (2,)}}
     ),
     "sarama takes members by id": Case("sarama:1.34.1", ALIKE, {"t": 3}, {"a": {"t": (0, 1)}, "b": {"t": (2,)}}),
     "krafka does not sort its members": Case("krafka", ALIKE, {"t": 3}, {"b": {"t": (0, 1)}, "a": {"t": (2,)}}),
-    "not recomputed": Case("kafka-php kafka-node sarama-cluster", ALIKE, {"t": 3}, "not recomputed"),
+    "kafka-php deals in turn": Case("kafka-php", (B, A), {"t": 3}, {"b": {"t": (0, 2)}, "a": {"t": (1,)}}, leader="a"),
+    "kafka-php without the leader": Case("kafka-php", ALIKE, {"t": 1}, "which member led"),
 }
 
 
@@ -146,3 +151,14 @@ def test_a_group_of_kafkajs_gets_what_was_worked_out_by_hand(case: Case, library
 @each(RANGES)
 def test_a_range_of_an_algorithm_of_its_own_gets_what_was_worked_out_by_hand(case: Case, library: str) -> None:
     check(case, library)
+
+
+@pytest.mark.parametrize(("strategy", "library"), [("range", "kafka-php"), ("roundrobin", "kafka-node")])
+def test_topics_in_the_broker_s_order_leave_as_many_results_as_there_are_orders(strategy: str, library: str) -> None:
+    with pytest.raises(CannotTell) as caught:
+        assign(strategy, Group((member("a", "t u"), member("b", "t u")), {"t": 1, "u": 2}, leader="a"), library)
+
+    assert list(caught.value.possible) == [
+        {"a": {"t": range(1), "u": range(1, 2, 2)}, "b": {"u": range(0, 2, 2)}},
+        {"a": {"t": range(1), "u": range(0, 2, 2)}, "b": {"u": range(1, 2, 2)}},
+    ]
