@@ -126,7 +126,7 @@ PLAYED = {
     "::test_a_receiver_that_is_away_is_logged_once_and_so_is_its_return",
     # all
     "Standing by: the ": _STANDBY,
-    "stop that one": "tests/process/test_logs.py::test_a_second_job_says_in_one_sentence_who_works",
+    "stop that one": "tests/up/test_up.py::test_a_second_job_on_its_lake_is_refused",
     "The lease could not be renewed": "tests/process/test_lease.py"
     "::test_a_holder_has_stopped_before_anybody_can_take_over",
     "The lease was taken over": _STOOD_STILL,

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from streaming.config import Settings, environment_of
 from streaming.exceptions import SetupError
 from streaming.process import ALERTER, JOB, LogFollower, hold_logs, logs_of, only_one
 
@@ -76,24 +75,6 @@ def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_
         os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
         with only_one(JOB, lake, "mine"):
             pass
-
-
-def test_a_second_job_says_in_one_sentence_who_works(tmp_path: Path) -> None:
-    settings = Settings(lake=str(tmp_path / "lake"), cluster="mine")
-    with only_one(JOB, settings.lake, settings.cluster):
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "streaming.job"],
-            cwd=tmp_path,
-            env=os.environ | environment_of(settings),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("Another job for the cluster 'mine' with the lake ")
-    assert f"(process {os.getpid()} on " in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_the_logs_of_up_are_this_users_alone_and_a_second_up_is_refused(tmp_path: Path) -> None:

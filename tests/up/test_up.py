@@ -262,6 +262,7 @@ def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
     assert life.second.returncode == 2
     sentence = f"Another job for the cluster 'mine' with the lake {life.up.lake} runs (process "
     assert life.second.stderr.startswith(sentence)
+    assert life.second.stderr.count("\n") == 1
 
 
 @pytest.mark.nightly
