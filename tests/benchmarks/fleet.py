@@ -6,11 +6,8 @@ groups. `ill` adds a cluster that is away and one whose checkpoint is poisoned: 
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from statistics import median
 
@@ -19,14 +16,13 @@ from streaming.process import GuardedProcess
 from streaming.tables import LakeReader
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
-from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree
+from tests.benchmarks.whole_up import CommittingGroups, GroupsSize, UpTree, up_with
 
 _SIZE = GroupsSize(1_000, 10, 100)
 _CLUSTERS = 10
 _SETTLED_ROUNDS = 6
 _MINUTE_S = 60.0
 _LONGEST_S = 600.0
-_CHECKOUT = Path(__file__).parents[2]
 _POISONED, _AWAY = "poisoned", "away"
 
 
@@ -105,8 +101,7 @@ def _delays(lake: Path, names: list[str], rounds: int, least_s: float = 0.0) -> 
     return {name: list(late.values()) for name, late in seen.items()}
 
 
-@contextmanager
-def _up(cluster: BenchCluster, folder: Path, names: list[str]) -> Iterator[GuardedProcess]:
+def _up(cluster: BenchCluster, folder: Path, names: list[str]) -> AbstractContextManager[GuardedProcess]:
     folder.mkdir(parents=True, exist_ok=True)
     text = f'lake = "{folder / "lake"}"\n[serve]\nlisten = "127.0.0.1:{free_port()}"\n'
     for name in names:
@@ -118,10 +113,4 @@ def _up(cluster: BenchCluster, folder: Path, names: list[str]) -> Iterator[Guard
             text += f'[clusters.filters]\ngroups = ["/{name[1]}$/"]\n'
     file = folder / "evenkeel.toml"
     file.write_text(text)
-    environment = os.environ | {"EVENKEEL_CONFIG": str(file), "PYTHONPATH": str(_CHECKOUT)}
-    command = [sys.executable, "-c", "from streaming.cli import main; main()", "up"]
-    process = GuardedProcess(command, log=folder / "up.log", environment=environment)
-    try:
-        yield process
-    finally:
-        process.stop(120)
+    return up_with({"EVENKEEL_CONFIG": str(file)}, folder)

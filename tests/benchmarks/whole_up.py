@@ -6,7 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,18 +130,18 @@ class CommittingGroups:
             producer.flush(_ANSWER_S)
 
 
-@contextmanager
-def up(settings: Settings, folder: Path) -> Iterator[GuardedProcess]:
-    """Run it until the block ends.
+def up(settings: Settings, folder: Path) -> AbstractContextManager[GuardedProcess]:
+    """Run it with these settings until the block ends; the folder is for its log."""
+    return up_with(environment_of(settings), folder)
 
-    Args:
-        settings: All settings.
-        folder: For its log.
-    """
+
+@contextmanager
+def up_with(environment: dict[str, str], folder: Path) -> Iterator[GuardedProcess]:
+    """Run it with these variables until the block ends; the folder is for its log."""
     folder.mkdir(parents=True, exist_ok=True)
-    environment = environment_of(settings) | {"PYTHONPATH": str(_CHECKOUT)}
     command = [sys.executable, "-c", "from streaming.cli import main; main()", "up"]
-    process = GuardedProcess(command, log=folder / "up.log", environment=environment)
+    variables = environment | {"PYTHONPATH": str(_CHECKOUT)}
+    process = GuardedProcess(command, log=folder / "up.log", environment=variables)
     try:
         yield process
     finally:
