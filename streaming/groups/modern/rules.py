@@ -167,7 +167,7 @@ def first_that_gives(
             if fits:
                 library = f"broker:{given.release}"
                 return Verdict(IDENTICAL, library=library, candidates=len(tried), inputs=given)
-    reason = cannot or f"it fits none of {len(tried)} candidates; {doubt}"
+    reason = cannot or f"no candidate gives it; {doubt}"
     return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
 
 

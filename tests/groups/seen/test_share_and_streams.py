@@ -195,7 +195,7 @@ def test_without_the_right_to_read_its_settings_a_group_with_state_is_unverified
 def test_a_target_that_nothing_fits_may_be_of_a_broker_with_the_early_access() -> None:
     swapped = runs("a", 4, SECOND_HALF, SPARE_OF_SECOND), runs("b", 4, FIRST_HALF, SPARE_OF_FIRST)
     row = newest(Life.after(streams(1, 3, runs("a", 3, EVERYTHING)), streams(3, 4, *swapped)))
-    early = "it fits none of 2 candidates; streams groups of Kafka 4.1 are early access, and not recomputed"
+    early = "no candidate gives it; streams groups of Kafka 4.1 are early access, and not recomputed"
     assert (row.verdict, (row.reason or "").startswith(early)) == ("unverified", True)
 
 

@@ -62,8 +62,7 @@ SHARED = [member("a", "orders"), state(ONE), epoch(1), target("a", ONE), stands(
 SECOND_JOINS = [*READY, member("b", "orders"), epoch(3)]
 
 NONE_FITS = (
-    "it fits none of 1 candidates; custom assignors, some member orders and brokers before 4.2 (preview) "
-    "are not recomputed"
+    "no candidate gives it; custom assignors, some member orders and brokers before 4.2 (preview) are not recomputed"
 )
 
 # The log, and the newest verdict: verdict, reason and matching library.
