@@ -132,15 +132,14 @@ def test_a_second_session_finds_tables_and_views_with_the_rows_of_duckdb_and_pol
     (folder / "ddl.sql").write_text(printed, encoding="utf-8")
     _run([*spark, "--properties-file", str(defaults), "-f", "ddl.sql"], folder)
     _append_drift(lake)
-    # A lake of two tables, for the job. (And for Polars 2.1.0, which does not find the files in a folder whose name it
-    # would have to escape in a URL.)
+    # For Polars 2.1.0, which does not find the files in a folder whose name it would have to escape in a URL.
     copy = tmp_path / "copy"
     for name in ("group_health", "drift"):
         shutil.copytree(lake.path(name), copy / name)
     names = [f"evenkeel.{name}" for name in ("group_health", "drift", "group_health_current", "drift_current")]
     submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[1]"]
     (folder / "read.py").write_text(_READ, encoding="utf-8")
-    told = _run([*submit, "--properties-file", str(defaults), "read.py", str(copy), *names], folder)
+    told = _run([*submit, "--properties-file", str(defaults), "read.py", *names], folder)
     answer = json.loads(told.split("ANSWER", 1)[1])
 
     assert sorted(answer["names"]) == sorted([*(table.name for table in ALL_TABLES), *VIEWS])
