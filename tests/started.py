@@ -11,9 +11,9 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # it has no type hints
 
 from tests.patience import Result, until
 
@@ -42,8 +42,10 @@ class Started:
     ) -> None:
         self._log = log
         with log.open("ab") as output:
-            streams = {"stdout": output, "stderr": output, **other_streams}
-            self._process = subprocess.Popen(command, cwd=cwd, env=environment, start_new_session=True, **streams)
+            streams: dict[str, Any] = {"stdout": output, "stderr": output, **other_streams}
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                command, cwd=cwd, env=environment, start_new_session=True, **streams
+            )
         self.pid = self._process.pid
 
     def __enter__(self) -> Self:
@@ -62,7 +64,8 @@ class Started:
 
     def below(self) -> list[psutil.Process]:
         """What it has started, and so on."""
-        return psutil.Process(self.pid).children(recursive=True)
+        found: list[psutil.Process] = psutil.Process(self.pid).children(recursive=True)
+        return found
 
     def until(self, done: Callable[[], Result], *others: Started, seconds: float = _PATIENCE_S) -> Result:
         """Wait until something is so; neither it nor the others may end before."""
