@@ -101,8 +101,9 @@ def test_what_no_class_takes_has_an_error_of_its_own() -> None:
         AllocateStrategy("BY_LUCK")
     with pytest.raises(UnknownStrategy, match="''"):
         AllocateStrategy("MACHINE_ROOM_NEARBY-", NEARBY)
-    with pytest.raises(BadGroup, match="illegal virtualNodeCnt :-1"):
-        AllocateStrategy("CONSISTENT_HASH", Options(virtual_node_cnt=-1))
+    for no_int32 in (-1, 2_147_483_648):
+        with pytest.raises(BadGroup, match=f"illegal virtualNodeCnt :{no_int32}"):
+            AllocateStrategy("CONSISTENT_HASH", Options(virtual_node_cnt=no_int32))
     with pytest.raises(BadGroup, match="room_separator"):
         AllocateStrategy("MACHINE_ROOM_NEARBY-AVG")
     with pytest.raises(BadGroup, match="no int32"):

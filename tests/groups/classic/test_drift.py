@@ -271,3 +271,13 @@ def test_a_static_member_s_return_after_skipped_generations_may_be_all_that_is_l
         make_observation(10, make_topic("x", 2), make_topic("y", 1)),
     )
     assert [row.verdict for row in life.rows.drift] == ["identical", "unverified"]
+
+
+def test_a_decision_that_a_later_round_may_explain_is_pending_whatever_was_said_of_the_one_before() -> None:
+    life = Life.after(make_record(10, even("x", 4, "a", "b")), make_observation(100, make_topic("x", 4)))
+    assert life.rows.group_health[-1].verdict == "identical"
+    # The leader has seen six partitions; no round has yet.
+    grown = make_record(101, even("x", 6, "a", "b"), generation=2)
+    life.take(grown, make_observation(103, make_topic("x", 4)))
+    health = life.rows.group_health[-1]
+    assert (health.verdict, health.verdict_reason) == ("pending", "no round has judged the newest decision yet")

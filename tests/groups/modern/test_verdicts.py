@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, known_server_strategies
+from streaming.groups import unpack_inputs
 from streaming.groups.rows import DriftedPartition, DriftRow
 from tests.groups.build import GROUP, Life, make_observation, make_topic
 from tests.groups.coordinator import PARTITIONS, Assignor, Coordinator, Owned, Written, lives
@@ -50,6 +52,7 @@ def test_a_target_that_no_candidate_gives_is_no_alarm() -> None:
         "no candidate gives it; "
         "custom assignors, some member orders and brokers before 4.0 (preview) are not recomputed"
     )
+    assert json.loads(unpack_inputs(second.inputs or b""))["library"] == "4.0.0"  # those of the first that was tried
 
 
 def test_a_target_of_a_broker_with_a_preview_of_the_protocol_is_unverified() -> None:
