@@ -63,6 +63,20 @@ def test_the_target_after_a_member_has_gone_is_identical() -> None:
     assert [row.verdict for row in judged(log)] == ["identical"] * 3
 
 
+def test_since_4_4_members_keep_the_tasks_that_they_own_and_before_it_those_of_their_targets() -> None:
+    # Each owns what the other should have: both releases give an even target, so each leaves as it is what it goes by.
+    log = StreamsLog.joined()
+    log.owns("a", 4, SECOND_HALF, SPARE_OF_SECOND)
+    log.owns("b", 4, FIRST_HALF, SPARE_OF_FIRST)
+    log.epoch(5)
+    log.target("a", SECOND_HALF, SPARE_OF_SECOND)
+    log.target("b", FIRST_HALF, SPARE_OF_FIRST)
+    log.stands(5)
+    log.epoch(6)
+    log.stands(6)
+    assert [row.matching_library for row in judged(log)[-2:]] == ["broker:4.4.0", "broker:4.2.0"]
+
+
 @pytest.mark.parametrize(
     ("a", "a_spare", "drifted"),
     [
