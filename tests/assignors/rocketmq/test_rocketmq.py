@@ -83,6 +83,12 @@ def test_a_client_listed_twice_gets_as_many_further_nodes_after_those_it_still_h
     }
 
 
+def test_without_a_number_each_client_has_ten_nodes_as_by_the_class_s_constructor() -> None:
+    of, clients = queues(a=64, b=64), ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1"]
+    ten = AllocateStrategy("CONSISTENT_HASH", Options(virtual_node_cnt=10))
+    assert allocate_all("CONSISTENT_HASH", of, clients) == allocate_all(ten, of, clients)
+
+
 def test_lists_count_as_given_where_nobody_sorts_them() -> None:
     given = list(reversed(queues(a=2)))
 

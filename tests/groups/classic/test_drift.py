@@ -163,15 +163,18 @@ NOT_DRIFTED = {"verdict": "identical", "reason": None, "drifted_count": 0, "drif
             id="a foreign assignor may give what only the leader knows of yet",
         ),
         # Read after compaction: b returned with only topic y, and still has its old partition of x.
-        pytest.param(
-            [on_x("a", 0, group_instance_id="i1"), make_member("b", ("y",), {"x": (1,)}, group_instance_id="i2")],
-            {"counts": {"x": 2, "y": 1}, "generation": 4, "configured": declared("java:3.7.1")},
-            {
-                "verdict": "unverified",
-                "reason": "no candidate fits, but this may be the record of a static member's return, which no leader "
-                "decided",
-            },
-            id="the first record of static members may be a member's return",
+        *(
+            pytest.param(
+                [other, make_member("b", ("y",), {"x": (1,)}, group_instance_id="i2")],
+                {"counts": {"x": 2, "y": 1}, "generation": 4, "configured": declared("java:3.7.1")},
+                {
+                    "verdict": "unverified",
+                    "reason": "no candidate fits, but this may be the record of a static member's return, which no "
+                    "leader decided",
+                },
+                id=f"the first record of a static member and a {kind} one may be the former's return",
+            )
+            for kind, other in (("static", on_x("a", 0, group_instance_id="i1")), ("dynamic", on_x("a", 0)))
         ),
         pytest.param(
             [on_x("a", 0, group_instance_id="i1"), on_x("b", 1, group_instance_id="i2")],

@@ -55,6 +55,7 @@ LEAVES_HOLES = [
     *(*FIRST, asking("b", "uniform"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2)),
     *(owns("a", 2, 0, 1), owns("b", 2, 2, 3), *GONE_B, epoch(3)),
 ]
+THREE = {"a-orders": 1, "orders": 4, "z-orders": 1}
 NEW = "new partitions that the coordinator's target does not have"
 NO_OWNER = "partitions without an owner"
 
@@ -100,6 +101,15 @@ LACKS: dict[str, list[tuple[list[GroupInput], dict[str, tuple[int, str | None]]]
         (
             [*read(LEAVES_HOLES), shows(40, orders=4), shows(40 + GRACE_S, orders=4)],
             {"unassigned": (40, f"{NO_OWNER}: orders (2 partitions)")},
+        ),
+    ],
+    "a topic whose partitions all have owners hides no other one": [
+        (
+            [
+                *read([member_of(["a-orders", "orders", "z-orders"]), *FIRST[1:]]),
+                *(shows(30, **THREE), shows(30 + GRACE_S, **THREE)),
+            ],
+            {"unassigned": (30, f"{NO_OWNER}: a-orders (0 to 1 partitions), z-orders (0 to 1 partitions)")},
         ),
     ],
     "the record of an older broker tells how many partitions it knew": [

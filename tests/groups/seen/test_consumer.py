@@ -191,6 +191,11 @@ OFFSETS: dict[str, tuple[list[GroupObservation], str, list[tuple[object, ...]]]]
         "round partition committed_offset lag offset_deleted",
         [(1, 0, 0, 100, False), (1, 1, 0, 100, False), (3, 0, None, None, True), (5, 1, None, None, True)],
     ),
+    "a step back to offset zero is no deletion": (
+        [offsets(1, (0, 5), whole=True), offsets(3, (0, 0))],
+        "round committed_offset rewound_by offset_deleted",
+        [(1, 5, 0, False), (3, 0, 5, False)],
+    ),
     "that of a new topic of the name is no step back": (
         [
             *(offsets(1, (0, 90), whole=True, topic=FIRST), offsets(3, (0, 5), topic=SECOND_ONE)),
