@@ -73,7 +73,7 @@ def stop_signals() -> Iterator[threading.Event]:
 
 
 def exit_code(run: Callable[[], int | None]) -> int:
-    """Run a process's work; returns its exit code. A failure of ours is one sentence on standard error, Ctrl-C none."""
+    """Run a process's work; returns its exit code. A failure of ours is one sentence on standard error."""
     try:
         return run() or 0
     except KeyboardInterrupt:

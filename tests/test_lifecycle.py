@@ -6,7 +6,10 @@ import os
 import signal
 import threading
 
-from streaming.lifecycle import on_signals, stop_signals
+import pytest
+
+from streaming.exceptions import EvenkeelError, SetupError
+from streaming.lifecycle import exit_code, on_signals, stop_signals
 
 
 def test_a_signal_in_the_middle_of_a_wait_is_no_deadlock() -> None:
@@ -33,3 +36,21 @@ def test_each_signal_is_passed_on_and_its_handler_put_back() -> None:
             assert two.acquire(timeout=60)
     assert came == [signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1]
     assert (signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGUSR2)) == before
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (EvenkeelError("It failed."), 1, "It failed.\n"),
+        (SetupError("Mend it."), 2, "Mend it.\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_a_process_ends_with_a_sentence_or_by_ctrl_c_without_a_word(
+    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work() -> None:
+        raise error
+
+    assert exit_code(work) == code
+    assert capsys.readouterr().err == said

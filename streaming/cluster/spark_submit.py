@@ -56,8 +56,8 @@ def submit(
         master: `spark://HOST:PORT`, or another master that spark-submit accepts: `k8s://https://HOST:PORT`, `yarn`.
         python: Python of the executors; None for this one, at this path on every node.
         checkpoint: Place of the checkpoint; None for the settings' own.
-        available_now: As of `Start`, like the next one.
-        rebuild_state: Likewise.
+        available_now: As in `streaming.job.fleet.Start`.
+        rebuild_state: As in `Start`.
         more: Arguments of spark-submit that come after ours and so override them.
 
     Raises:

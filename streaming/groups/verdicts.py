@@ -209,10 +209,8 @@ def write_verdicts(
         for decision in reversed(waiting):
             verdict = kind.judge(decision, bool(verdicts))
             if verdict is not None:
-                runs, expected_by = (
-                    kind.judged_of(decision, context).strategy,
-                    partial(kind.expected_by, decision, verdict),
-                )
+                runs = kind.judged_of(decision, context).strategy
+                expected_by = partial(kind.expected_by, decision, verdict)
                 verdicts.append(against_configured(verdict, observation.configured_strategy, runs, expected_by))
     verdicts.reverse()
     judged = [kind.judged_of(decision, context) for decision in waiting[: len(verdicts)]]

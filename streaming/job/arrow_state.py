@@ -37,7 +37,7 @@ _SEND_BYTES = 4 << 20
 class ArrowState:
     """State of one key, with the key's payloads of this batch and the rows that they result in.
 
-    Of `pyspark.sql.streaming.state.GroupState` it has what a query without timeouts is asked for by pyspark itself.
+    It has what pyspark itself asks of its `GroupState` in a query without timeouts.
 
     Attributes:
         before: The stored value; None where there is none.

@@ -88,7 +88,7 @@ class Maintainer:
     def work(self, may_go_on: Callable[[], bool] = _always) -> Iterator[Done]:
         """Do pieces of work, and yield each when it is done, until nothing is left or the caller stops.
 
-        Of a table that fails the first failure is yielded.
+        A table that fails again and again yields its first failure alone.
 
         Args:
             may_go_on: Asked before each piece; a piece that is due waits for the next call when it says no.

@@ -44,7 +44,7 @@ def maintain(settings: Settings, console: Console, *, with_spark: bool = False, 
 
     Raises:
         SetupError: There is no lake, a setting names no table, another maintainer is at work, or Spark cannot start.
-        MaintenanceError: A table could not be maintained, or several; all others are. Each was said.
+        MaintenanceError: A table could not be maintained, or several; all others are. Each failure has been printed.
     """
     lake = settings.lake
     if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):

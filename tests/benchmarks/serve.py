@@ -40,7 +40,7 @@ _SETTLE_S = 2.5 * _REFRESH_S
 """The server has read a new round after this time. It is not asked: the answer would be half of what is measured."""
 
 _FEW = DaySize(groups=30, hours=1)
-"""Of these, many viewers look at the page."""
+"""What is on the page that many viewers look at."""
 
 _AT_REST = DaySize(groups=100_000, hours=1 / 6, busy=0.01, occasional=0.02, with_members=0.03)
 """Groups as large clusters have them: most have no members and rest."""

@@ -92,7 +92,8 @@ def judge_modern_again(state: GroupState, observation: GroupObservation, context
         return
     was = modern.verdict
     own = Verdict(was.verdict, was.reason, was.basis) if was.own is None else Verdict(was.own)
-    judged, expected_by = _judged_of(now, context), partial(_expected_by, state, context, now, own)
+    judged = _judged_of(now, context)
+    expected_by = partial(_expected_by, state, context, now, own)
     verdict = against_configured(own, observation.configured_strategy, judged.strategy, expected_by)
     context.rows.drift.append(drift_row(judged, verdict, observation))
     modern.verdict = standing([verdict])

@@ -47,7 +47,8 @@ def rocketmq_what_if_rows(
         return []
     routes = {topic: views.routes[topic] for topic in views.judged_topics if not views.is_mapped(topic)}
 
-    runs, count = judged.strategy, sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
+    runs = judged.strategy
+    count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
     names = dict.fromkeys((*known_allocate_strategies(), f"{NEARBY}-{views.allocation.nearby_delegate}"))
     if runs is not None:
         names[runs] = None

@@ -182,8 +182,12 @@ class KafkaCluster:
             if tp not in end or tp not in stable:
                 message = f"the leader of partition {tp[1]} of {self._offsets_topic} does not report its end offset"
                 raise RoundAbandonedError(message)
-        stable_of, end_of = tuple([stable[tp] for tp in partitions]), tuple([end[tp] for tp in partitions])
-        return replace(log, stable=stable_of, end=end_of, time=time)
+        return replace(
+            log,
+            stable=tuple([stable[tp] for tp in partitions]),
+            end=tuple([end[tp] for tp in partitions]),
+            time=time,
+        )
 
     def name_holders(
         self, log: LogState, holds: tuple[BlockedPartition | None, ...], deadline: Deadline

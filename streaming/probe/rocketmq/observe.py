@@ -73,6 +73,10 @@ class RocketMQMemory:
         """Groups without members of which nothing has changed for long."""
         return frozenset(group for group in self.groups if is_settled(group, self.rest))
 
+    def untold(self, events: Iterable[RocketMQGroupEvent]) -> int:
+        """Groups that are there but have no event in the round, because they are idle or were not asked."""
+        return len(self.groups - {event.key for event in events})
+
 
 _NOTHING: Final = dict[str, Configured]().get
 

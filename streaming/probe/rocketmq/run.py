@@ -87,7 +87,7 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
         closing = {
             "log": (),
             "log_end": (),
-            "untold": len(after.groups - {event.key for event in events}),
+            "untold": after.untold(events),
             "source": ROCKETMQ,
             "known_brokers": dict(after.brokers),
         }

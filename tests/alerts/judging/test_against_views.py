@@ -106,8 +106,10 @@ def _by_views(root: str, made: tuple[Rule, ...]) -> list[tuple[int, str, tuple[A
     return sorted(told, key=repr)
 
 
-def _told(folder: Path, made: tuple[Rule, ...], story: _Story, chance: random.Random | None) -> list[dict[str, Any]]:
-    """Transitions of an alerter that polls, and is started again, now and then; without chance of one that does not."""
+def _decided_by_an_alerter(
+    folder: Path, made: tuple[Rule, ...], story: _Story, chance: random.Random | None
+) -> list[dict[str, Any]]:
+    """Transitions in the tables: of an alerter that chance stops and starts, or, without it, of one that polls once."""
     writer, clock = Writer(folder), [0.0]
     settings = Settings(cluster="c", lake=writer.root, alerts=AlertSettings(look_back_ms=86_400_000))
     alerter, number = None, 0
@@ -132,7 +134,7 @@ def _same_anyhow(row: dict[str, Any]) -> tuple[Any, ...]:
 def test_the_alerter_says_what_each_rule_says_of_the_whole_view_at_every_round(tmp_path: Path, seed: int) -> None:
     made = rules(tmp_path, UNEVEN, DRIFT, BEHIND, _UNKNOWN_LAG, hold="3 rounds")
     story = _story(seed)
-    found = _told(tmp_path / "restarts", made, story, random.Random(seed))
+    found = _decided_by_an_alerter(tmp_path / "restarts", made, story, random.Random(seed))
     expected = _by_views(Writer(tmp_path / "restarts").root, made)
     keys = {rule.name: rule.key for rule in made}
     places = [
@@ -141,5 +143,5 @@ def test_the_alerter_says_what_each_rule_says_of_the_whole_view_at_every_round(t
     ]
     assert sorted(places, key=repr) == expected
     assert {state for *_, state in expected} == {"pending", "firing", "resolved", "gone"}
-    straight = _told(tmp_path / "straight", made, story, None)
+    straight = _decided_by_an_alerter(tmp_path / "straight", made, story, None)
     assert sorted(map(_same_anyhow, found), key=repr) == sorted(map(_same_anyhow, straight), key=repr)

@@ -188,6 +188,7 @@ def test_a_group_without_members_rests_at_once_and_is_told_when_it_is_settled_an
         memory = this.memory
         told.append(events(this).get("a"))
         assert memory.groups == {"a", "b"}
+        assert memory.untold(this.events) == (told[-1] is None)
         assert "b" in events(this)
     assert told[:2] == [(None, False), (None, True)]
     assert told[SETTLED_ROUNDS : SETTLED_ROUNDS + SPREAD_ROUNDS].count((None, True)) >= 1
@@ -203,7 +204,7 @@ def test_a_quiet_group_that_was_not_looked_at_stays_known() -> None:
     for number in range(SETTLED_ROUNDS + SPREAD_ROUNDS + 1):
         memory = a_round(number, look({"a": group()}), memory).memory
     this = a_round(30, look({}, waiting="a"), memory)
-    assert (events(this), this.memory.groups) == ({}, {"a"})
+    assert (events(this), this.memory.untold(this.events), this.memory.groups) == ({}, 1, {"a"})
     assert this.memory.rest.rounds == memory.rest.rounds
 
 

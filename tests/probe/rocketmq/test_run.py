@@ -50,7 +50,7 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     with steady, RocketMQProbe(settings) as probe, asked_of_rocketmq() as requests:
         first, second = probe.round(), probe.round()
     assert (second.source, second.log, second.log_end, second.holds) == ("rocketmq", (), (), None)
-    assert (second.groups, second.written, second.cluster) == (1, 1, unique)
+    assert (second.groups, second.untold, second.written, second.cluster) == (1, 0, 1, unique)
     assert second.known_brokers == dict.fromkeys(rocketmq.brokers, 0)
     rounds = [record for _, record in rounds_of(settings)]
     assert [type(record) for record in rounds] == [RoundOpened, RoundClosed, RoundOpened, RoundClosed, RoundOpened]
