@@ -25,8 +25,8 @@ _ASKED = f"""
 import json, os, sys
 if __name__ == "__main__":
     told = {{"arguments": sys.argv[1:], "own": os.environ["OWN"], "shares": "{_SHARED}" in sys.modules}}
+    print("said", file=sys.stderr, flush=True)  # before the line after which a test may end it
     print(json.dumps(told | {{"pid": os.getpid(), "parent": os.getppid()}}), flush=True)
-    print("said", file=sys.stderr)
     sys.stdin.read()
 """
 
